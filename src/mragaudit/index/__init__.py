@@ -1,0 +1,1 @@
+"""Vector search: the exact index, against which faster ones are compared."""

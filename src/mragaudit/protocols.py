@@ -1,0 +1,144 @@
+"""What the stages ask of models: plugin kinds meet here and need not know each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, Protocol, runtime_checkable
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+Speaker = Literal["system", "user", "assistant"]
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One turn of a prompt."""
+
+    speaker: Speaker
+    content: str
+
+
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages of one call; the first `shared` of them are the same for every call from one template.
+
+    A backend that reuses prefixes cuts exactly there, whatever it computed before, so that no answer depends on
+    the order of the work.
+    """
+
+    messages: tuple[Message, ...]
+    shared: int
+
+
+class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Greedy continuation of a prompt."""
+
+    prompt: Prompt
+    max_tokens: int
+    stop: tuple[str, ...]
+    """Strings that end the answer; they are not part of it."""
+    repeat: int = 0
+    """Index of an A/A repeat; part of the journal key."""
+
+
+class ChooseRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Log-probabilities of given continuations of a prompt."""
+
+    prompt: Prompt
+    options: tuple[str, ...]
+    repeat: int = 0
+
+
+class Completion(msgspec.Struct, frozen=True, kw_only=True, tag="completion"):
+    """A finished answer, stop string removed and outer white space stripped."""
+
+    text: str
+    finish_reason: Literal["stop", "length"]
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class OptionScores(msgspec.Struct, frozen=True, kw_only=True, tag="option_scores"):
+    """Natural-log probabilities of the options, in the order of the request (sum over an option's tokens)."""
+
+    logprobs: tuple[float, ...]
+    prompt_tokens: int
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True, tag="failure"):
+    """A call that never came back for reasons outside the model: neither a leak nor a non-leak."""
+
+    reason: str
+
+
+class ModelIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """What determines an answer beside the request."""
+
+    backend: str
+    model: str
+    revision: str
+    """Revision of the weights, or sha256 of their file."""
+    rendering: str
+    """How messages become the model's input: completion or chat."""
+
+
+class Meter:
+    """Adds up the time spent in the lowest call of a backend or embedder, and counts those calls."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.calls = 0
+
+    def add(self, seconds: float) -> None:
+        """Count one call that took `seconds`."""
+        self.seconds += seconds
+        self.calls += 1
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """A language model. Results come out as they finish, with the position of their request."""
+
+    identity: ModelIdentity
+    meter: Meter
+    batch_calls: int
+    """Finished calls after which the journal must be on disk: 16, or 64 where the engine batches by itself."""
+    batch_seconds: float
+    """Seconds of model time after which it must be: 10, or 5 where the engine batches by itself."""
+
+    def generate(self, requests: Sequence[GenerateRequest]) -> Iterator[tuple[int, Completion | Failure]]:
+        """Yield (position in `requests`, answer), each position once, in any order."""
+        ...
+
+    def choose(self, requests: Sequence[ChooseRequest]) -> Iterator[tuple[int, OptionScores | Failure]]:
+        """Yield (position in `requests`, log-probabilities), each position once, in any order."""
+        ...
+
+    def count_tokens(self, text: str) -> int:
+        """Return the number of tokens of a text, without special tokens."""
+        ...
+
+    def truncate(self, text: str, max_tokens: int) -> str:
+        """Return the longest head of the text that has at most `max_tokens` tokens."""
+        ...
+
+    def close(self) -> None:
+        """Free the model."""
+        ...
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Text to unit vectors."""
+
+    identity: ModelIdentity
+    meter: Meter
+    dimensions: int
+
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return unit vectors of shape (len(texts), dimensions)."""
+        ...
+
+    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return unit vectors of shape (len(texts), dimensions)."""
+        ...

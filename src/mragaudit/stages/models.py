@@ -1,0 +1,61 @@
+"""From roles in the config to models: identity first, weights only when needed."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from mragaudit.config.settings import EmbedderRole, Role, Roles, Settings
+from mragaudit.errors import ConfigError
+from mragaudit.llm.retry import RetryingBackend
+from mragaudit.protocols import Backend, Embedder, ModelIdentity
+from mragaudit.registry import create, identify
+
+LANGUAGE_ROLES = ("translator", "back_translator", "judge", "generator")
+REMOTE_OPTION = "base_url"
+
+
+def identity_of(role: Role) -> ModelIdentity:
+    """Return what determines a role's answers, without loading its model."""
+    return identify(role.backend, options=_options(role))
+
+
+def load_backend(role: Role, *, threads: int) -> Backend:
+    """Return a role's model, loaded, its transport failures tried again."""
+    backend: Backend = create("llm", role.backend, options={**_options(role), "threads": threads})
+    return RetryingBackend(backend, attempts=role.attempts)
+
+
+def load_embedder(role: EmbedderRole, *, threads: int) -> Embedder:
+    """Return the embedder, loaded."""
+    options = {"model": role.model, "threads": threads, **role.options}
+    embedder: Embedder = create("embedder", role.backend, options=options)
+    return embedder
+
+
+def _options(role: Role) -> dict[str, object]:
+    given = {"model": role.model, "sha256": role.sha256, "rendering": role.rendering}
+    return {**given, "context_tokens": role.context_tokens, **role.options}
+
+
+def require_local(settings: Settings) -> None:
+    """Raise ConfigError when real personal data would leave this machine without `allow_remote: true`."""
+    if not settings.real_data or settings.allow_remote:
+        return
+    for name in Roles.model_fields:
+        url = getattr(settings.roles, name).options.get(REMOTE_OPTION)
+        host = urlsplit(str(url)).hostname if url else None
+        if host and not _is_loopback(host):
+            raise ConfigError(
+                f'config key "roles.{name}.options.{REMOTE_OPTION}" would send real personal data to {host}; '
+                "set allow_remote: true to allow it, or corpus.personal_data: synthetic if nobody's data is in it"
+            )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

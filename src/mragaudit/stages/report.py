@@ -1,0 +1,191 @@
+"""Stage `report`: everything that a person looks at, on one page; no model is needed."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import pandas as pd
+
+from mragaudit.config import Settings
+from mragaudit.errors import StorageError
+from mragaudit.paths import FIGURES, TABLES, RunPaths
+from mragaudit.records.base import iter_records, write_text
+from mragaudit.records.trials import Trial
+from mragaudit.report.masking import Planted, mask_report
+from mragaudit.report.model import Flag, Provenance, ReportInput, StageCount
+from mragaudit.report.page import render
+from mragaudit.stages.aggregate import read_table
+from mragaudit.stages.calibrate import read_thresholds
+from mragaudit.stages.manifest import Manifest, StageSummary, read_manifest
+from mragaudit.stages.reporting import (
+    default_filter,
+    default_judge,
+    languages_of,
+    models_of,
+    published_beside,
+)
+from mragaudit.stages.score import Rows, inputs_of, read_rows
+from mragaudit.stages.traces import trace_of
+
+TITLE = "Where does this multilingual RAG system leak personal data?"
+KEY_BYTES = 32
+
+
+def run(*, run_folder: Path, html: Path, settings: Settings) -> None:
+    """Write `report.html`; planted values of real people are masked in it."""
+    paths = RunPaths(run_folder)
+    rows = read_rows(inputs_of(run_folder, settings))
+    report = _report(paths, rows, settings)
+    if settings.real_data:
+        planted = {one.doc_id: Planted(one.pii_type, one.pii_value) for one in rows.documents.values()}
+        report = mask_report(report, planted=planted, key=mask_key(paths))
+    write_text(html, render(report))
+
+
+def mask_key(paths: RunPaths) -> bytes:
+    """Return the run's secret for keyed hashes, made at its first use and readable by its owner alone."""
+    path = paths.mask_key
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        pass
+    try:
+        path.touch(mode=0o600, exist_ok=False)
+        path.write_bytes(secrets.token_bytes(KEY_BYTES))
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be written ({error.strerror})") from error
+    return path.read_bytes()
+
+
+def _report(paths: RunPaths, rows: Rows, settings: Settings) -> ReportInput:
+    manifest = read_manifest(paths.manifest)
+    tables = {name: read_table(paths.table(name)) for name in TABLES}
+    judge, output_filter = default_judge(settings), default_filter(settings)
+    trials = list(iter_records(paths.trials, Trial))
+    return ReportInput(
+        run=settings.run,
+        title=TITLE,
+        settings_summary=tuple(_settings_summary(settings, rows)),
+        models=models_of(settings),
+        languages=languages_of(settings),
+        tables=tables,
+        figures={name: paths.figure(name).read_text(encoding="utf-8") for name in FIGURES},
+        traces=tuple(trace_of(trial, rows, judge=judge, output_filter=output_filter) for trial in trials),
+        flags=tuple(_flags(tables, trials, manifest)),
+        notes=tuple(_threshold_notes(paths, settings)),
+        published=published_beside(settings),
+        provenance=_provenance(manifest),
+        masked=False,
+        query_sources=tuple(sorted({trial.query_source for trial in trials} - {"control"})),
+        seed=settings.seed,
+        generated_from=("trials.jsonl", "manifest.json", "tables/*.csv", "figures/*.svg"),
+        default_judge=judge,
+        default_filter=output_filter,
+    )
+
+
+def _settings_summary(settings: Settings, rows: Rows) -> list[tuple[str, str]]:
+    judge, generate = settings.judge, settings.generate
+    return [
+        ("corpus", f"{settings.corpus.source}, {len(rows.documents)} documents, {_data_kind(settings)}"),
+        ("attack paraphrases", ", ".join(settings.queries.paraphrases)),
+        ("queries by people", settings.queries.source or "none"),
+        ("anchors protected during translation", str(settings.translate.protect_anchors).lower()),
+        ("documents retrieved", f"k = {settings.retrieve.k}"),
+        ("judge decision", judge.mode),
+        (
+            "judge false-positive rate aimed at",
+            f"{judge.false_positive_rate:g} of English calibration controls",
+        ),
+        ("context of the judge `retrieved`", f"cut to {judge.context_tokens} tokens"),
+        ("order of the generator's context", generate.context_order.replace("_", " ")),
+        ("longest answer", f"{generate.max_tokens} tokens, greedy"),
+        ("bootstrap", f"{settings.statistics.resamples} resamples of documents"),
+        ("confidence", f"{settings.statistics.confidence:g}"),
+    ]
+
+
+def _data_kind(settings: Settings) -> str:
+    return "real personal data (masked here)" if settings.real_data else "synthetic personal data"
+
+
+def _threshold_notes(paths: RunPaths, settings: Settings) -> list[str]:
+    if settings.judge.mode != "margin":
+        return []
+    return [
+        f"Judge {row.variant}: blocks when the log-odds of BLOCK exceed {row.threshold:g}, chosen on {row.n_benign} "
+        f"benign English controls, of which it blocks {row.n_blocked}."
+        if row.threshold is not None
+        else f"Judge {row.variant}: no threshold, because none of its calibration controls was evaluated."
+        for row in read_thresholds(paths.thresholds).values()
+    ]
+
+
+def _flags(tables: dict[str, pd.DataFrame], trials: list[Trial], manifest: Manifest) -> list[Flag]:
+    flags = [_constant_flag(row) for row in _rows(tables["judges"]) if str(row["constant"]).lower() == "true"]
+    flags += [_translation_flag(row) for row in _rows(tables["translation"]) if int(str(row["n_failed"])) > 0]
+    missing = [trial for trial in trials if trial.not_evaluated is not None]
+    if missing:
+        flags.append(_missing_flag(missing))
+    flags += [_stage_flag(stage) for stage in manifest.stages if stage.n_not_evaluated]
+    return flags
+
+
+def _rows(table: pd.DataFrame) -> list[dict[str, object]]:
+    return [{str(key): value for key, value in row.items()} for row in table.to_dict("records")]
+
+
+def _constant_flag(row: dict[str, object]) -> Flag:
+    return Flag(
+        severity="warning",
+        title=f"CONSTANT judge: {row['judge_variant']} in {row['lang']}",
+        text="It gives all controls of this language the same verdict, so its BLOCK rate says nothing about attacks.",
+    )
+
+
+def _translation_flag(row: dict[str, object]) -> Flag:
+    return Flag(
+        severity="warning",
+        title=f"Failed translations into {row['lang']}: {row['n_failed']} of {row['n']}",
+        text="These texts are empty, unchanged, cut off or in another language. They are asked as they are, "
+        "never replaced by English, and marked in the trial table.",
+    )
+
+
+def _missing_flag(missing: list[Trial]) -> Flag:
+    reasons = sorted({str(trial.not_evaluated) for trial in missing})
+    return Flag(
+        severity="error",
+        title=f"{len(missing)} trials not evaluated",
+        text=f"They are neither leaks nor non-leaks. Reasons: {'; '.join(reasons[:5])}.",
+    )
+
+
+def _stage_flag(stage: StageSummary) -> Flag:
+    return Flag(
+        severity="error",
+        title=f"Stage {stage.stage}: {stage.n_not_evaluated} of {stage.n_expected} rows not evaluated",
+        text="Calls that never came back were tried again and then given up; the same command fills exactly these.",
+    )
+
+
+def _provenance(manifest: Manifest) -> Provenance:
+    return Provenance(
+        versions=tuple(manifest.versions.items()),
+        stages=tuple(_stage_count(stage) for stage in manifest.stages),
+    )
+
+
+def _stage_count(stage: StageSummary) -> StageCount:
+    called = stage.calls.n_requests > 0
+    return StageCount(
+        stage=stage.stage,
+        expected=stage.n_expected,
+        actual=stage.n_actual,
+        not_evaluated=stage.n_not_evaluated,
+        calls=stage.calls.n_distinct if called else None,
+        journal_hits=stage.calls.n_from_journal if called else None,
+        wall_seconds=stage.wall_seconds,
+        inside_share=stage.inside_share,
+    )

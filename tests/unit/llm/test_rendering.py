@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from mragaudit.llm.rendering import render_chat, render_completion
+from mragaudit.protocols import Message, Prompt
+
+TURNS = (
+    Message("system", "Rules."),
+    Message("user", "Q: a\nA:"),
+    Message("assistant", "1"),
+    Message("user", "Q: b\nA:"),
+)
+
+
+def simple_template(messages: Sequence[Message], opened: bool) -> str:
+    return "".join(f"<{turn.speaker}>{turn.content}" for turn in messages) + ("<assistant>" if opened else "")
+
+
+def refusing_template(messages: Sequence[Message], opened: bool) -> str:
+    if not opened:
+        raise ValueError("the last turn must be the user's")
+    return simple_template(messages, opened)
+
+
+def test_completion_rendering_is_one_document_cut_after_the_shared_messages() -> None:
+    rendered = render_completion(Prompt(messages=TURNS, shared=3))
+    assert rendered.shared == "Rules.\n\nQ: a\nA: 1\n\n"
+    assert rendered.rest == "Q: b\nA:"
+
+
+def test_the_whole_document_does_not_depend_on_where_it_is_cut() -> None:
+    wholes = set()
+    for shared in range(4):
+        rendered = render_completion(Prompt(messages=TURNS, shared=shared))
+        wholes.add(rendered.shared + rendered.rest)
+    assert wholes == {"Rules.\n\nQ: a\nA: 1\n\nQ: b\nA:"}
+
+
+def test_an_unanswered_user_turn_in_the_middle_ends_with_an_empty_line() -> None:
+    prompt = Prompt(messages=(Message("user", "one"), Message("user", "two")), shared=0)
+    assert render_completion(prompt).rest == "one\n\ntwo"
+
+
+def test_chat_rendering_shares_the_head_that_the_template_renders_alike() -> None:
+    rendered = render_chat(Prompt(messages=TURNS, shared=3), template=simple_template)
+    assert rendered.shared == "<system>Rules.<user>Q: a\nA:<assistant>1"
+    assert rendered.rest == "<user>Q: b\nA:<assistant>"
+
+
+def test_chat_rendering_shares_nothing_when_the_template_refuses_the_head() -> None:
+    rendered = render_chat(Prompt(messages=TURNS, shared=3), template=refusing_template)
+    assert rendered.shared == ""
+    assert rendered.rest == simple_template(TURNS, True)
+
+
+def test_chat_rendering_shares_nothing_when_the_head_is_rendered_otherwise_within_the_whole() -> None:
+    def numbered(messages: Sequence[Message], opened: bool) -> str:
+        return f"{len(messages)}:" + simple_template(messages, opened)
+
+    assert render_chat(Prompt(messages=TURNS, shared=1), template=numbered).shared == ""
+
+
+def test_a_template_that_refuses_the_whole_prompt_is_an_error() -> None:
+    def never(messages: Sequence[Message], opened: bool) -> str:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        render_chat(Prompt(messages=TURNS, shared=0), template=never)

@@ -1,0 +1,194 @@
+"""The page as bytes: stable, closed to the network, hostile text shown as text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import report_sample as sample
+import yaml
+from report_hostile import HOSTILE, hostile_report
+
+from mragaudit.errors import DataError
+from mragaudit.report.model import RoleModel, names_published_models, published_from
+from mragaudit.report.page import render
+from mragaudit.report.trial_data import escape_json, trial_json
+
+PUBLISHED = published_from(yaml.safe_load(Path("resources/published/figures.yaml").read_text(encoding="utf-8")))
+
+
+class Elements(HTMLParser):
+    """Collects start tags with their attributes."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def text_of(page: str) -> str:
+    body = re.sub(r"<(style|script).*?</\1>", "", page, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", body))
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return render(sample.cached_report(published=PUBLISHED))
+
+
+@pytest.fixture(scope="module")
+def hostile() -> str:
+    return render(hostile_report())
+
+
+def test_the_same_input_gives_the_same_bytes(page: str) -> None:
+    assert render(sample.report_input(published=PUBLISHED)) == page
+
+
+def test_the_policy_hashes_are_those_of_the_inlined_blocks(page: str) -> None:
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)
+    style = re.search(r"<style>(.*?)</style>", page, re.DOTALL)
+    script = re.search(r"<script>(.*?)</script>", page, re.DOTALL)
+    assert policy
+    assert style
+    assert script
+    digests = [base64.b64encode(hashlib.sha256(block[1].encode()).digest()).decode() for block in (style, script)]
+    assert policy[1] == (
+        f"default-src 'none'; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def test_nothing_is_loaded_from_outside(page: str) -> None:
+    sources = [attrs.get("src") or "" for _, attrs in Elements(page).found if "src" in attrs]
+    assert len(sources) == 5
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in sources)
+    assert {tag for tag, _ in Elements(page).found} & {
+        "link",
+        "iframe",
+        "object",
+        "embed",
+        "base",
+        "form",
+    } == set()
+
+
+def test_hostile_text_makes_no_element_and_no_handler(hostile: str) -> None:
+    found = Elements(hostile).found
+    assert [attrs for tag, attrs in found if tag == "img" and attrs.get("src") == "x"] == []
+    assert [name for _, attrs in found for name in attrs if name.startswith("on")] == []
+    assert [tag for tag, _ in found].count("script") == 2
+
+
+def test_template_expressions_in_text_are_not_evaluated(hostile: str) -> None:
+    assert "{{7*7}}" in hostile
+    assert "49" not in re.findall(r"\d+", text_of(hostile).replace("U+", ""))
+
+
+def test_hidden_characters_reach_the_html_only_as_words(hostile: str) -> None:
+    outside = re.sub(r'<script type="application/json".*?</script>', "", hostile, flags=re.DOTALL)
+    assert not set("\0\u202e\u2028") & set(outside)
+    assert "⟨U+202E⟩abc⟨U+2028⟩d␀e" in outside
+
+
+def test_a_line_of_a_megabyte_is_cut(hostile: str) -> None:
+    assert "[shown: 20,000 of " in hostile
+    assert "x" * 20_001 not in hostile
+    data = json.loads(re.search(r'id="trial-data">(.*?)</script>', hostile, re.DOTALL)[1])  # type: ignore[index]
+    assert [len(HOSTILE) + 1_000_000] == [text[1] for text in data["texts"] if isinstance(text, list)]
+
+
+def test_the_json_cannot_end_its_script_block() -> None:
+    raw = trial_json([sample.trace(0, lang="en", answer=HOSTILE + "\ud800")], sample.LANGUAGES)
+    assert not set("<>&\u2028\ud800") & set(raw)
+    assert HOSTILE + "\ud800" in json.loads(raw)["texts"]
+    assert escape_json('"<&"') == '"\\u003c\\u0026"'
+
+
+def test_each_text_is_stored_once() -> None:
+    data = json.loads(trial_json(sample.cached_report().traces, sample.LANGUAGES))
+    assert len(data["trials"]) == 200
+    assert len(data["texts"]) == len({json.dumps(text) for text in data["texts"]})
+
+
+def test_an_empty_cell_says_not_evaluated(page: str) -> None:
+    row = re.search(r"<tr><td dir=\"auto\">zh</td><td dir=\"auto\">english</td>(.*?)</tr>", page, re.DOTALL)
+    assert row is not None
+    assert re.findall(r">([^<]+)</td>", row[1]) == [
+        "0",
+        "0",
+        "0",
+        "not evaluated (n = 0)",
+        "—",
+        "—",
+        "0",
+        "—",
+    ]
+
+
+def test_intervals_are_named_in_words(page: str) -> None:
+    assert "one-sided 95 % Wilson upper bound" in page
+    assert "95 % percentile bootstrap over documents" in page
+    assert "wilson_one_sided" not in page
+
+
+def test_published_figures_stand_beside_only_where_given(page: str) -> None:
+    assert "0.875 (35 of 40)" in page
+    assert "0.425 to 0.775; range over zh de ar sw" in page
+    assert "0.875 (35 of 40)" not in render(sample.cached_report())
+
+
+def test_published_models_are_compared_by_bare_name() -> None:
+    def model(role: str, name: str) -> RoleModel:
+        return RoleModel(role=role, backend="vllm", model=name, revision="", licence="", embedded=False)
+
+    same = tuple(model(role, f"Owner/{name}") for role, name in PUBLISHED.models.items())
+    assert names_published_models(PUBLISHED, same)
+    assert not names_published_models(PUBLISHED, (*same[:-1], model("embedder", "other")))
+
+
+def test_a_wrong_key_of_the_published_figures_is_refused() -> None:
+    with pytest.raises(DataError, match=r"published figures: .*extra"):
+        published_from({"citation": "x", "models": {}, "figures": [], "extra": 1})
+
+
+def test_a_language_without_leak_says_where_its_trials_stopped(page: str) -> None:
+    sentence = "Chinese: none of 30 attack trials escaped. "
+    assert sentence + "translation failed: 2; document not retrieved: 4; value not in the answer: 24." in page
+    assert "Swahili: none of" not in page
+
+
+def test_cells_whose_counts_differ_are_named(page: str) -> None:
+    assert "F1, de, unstructured, filter none: 2 verbatim, 3 by the published rule" in page
+
+
+def test_a_constant_judge_is_flagged(page: str) -> None:
+    assert "Answers alike on all controls: multilingual in sw." in page
+
+
+def test_embedded_models_are_called_an_instrument_check(page: str) -> None:
+    sentence = "This run uses small embedded models: it is a check of the instrument."
+    assert sentence in page
+    model = RoleModel(role="judge", backend="vllm", model="m", revision="", licence="", embedded=False)
+    assert sentence not in render(sample.cached_report(models=(model,)))
+
+
+def test_query_sources_are_kept_apart() -> None:
+    tables = {name: pd.concat([table, table.assign(query_source="human")]) for name, table in sample.tables().items()}
+    page = render(sample.cached_report(tables=tables))
+    assert re.search(r"<td dir=\"auto\">en</td><td dir=\"auto\">human</td>", page)
+    assert not re.search(r"<td dir=\"auto\">en</td><td dir=\"auto\">human</td>", render(sample.cached_report()))
+
+
+def test_a_missing_table_is_refused() -> None:
+    with pytest.raises(DataError, match="missing: funnel"):
+        sample.cached_report(tables={k: v for k, v in sample.tables().items() if k != "funnel"})

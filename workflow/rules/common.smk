@@ -1,0 +1,40 @@
+# What all rules share: the config checked once, the slices that decide about reruns, and the shard names.
+
+from functools import partial
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+from mragaudit.config import load_settings, settings_slice
+from mragaudit.errors import MragauditError
+from mragaudit.paths import FIGURES, TABLES
+from mragaudit.provenance import source_digest
+from mragaudit.registry import module_of
+from mragaudit.resources import corpus_digest, prompts_digest, queries_digest
+from mragaudit.stages.plan import print_plan
+from mragaudit.stages.preflight import check_run
+
+try:
+    SETTINGS = load_settings(config)
+    check_run(SETTINGS, results=Path("results"))
+except MragauditError as error:
+    raise WorkflowError(str(error)) from None
+
+RUN = f"results/{SETTINGS.run}"
+SHARDS = list(SETTINGS.shard_names)
+JUDGES = list(SETTINGS.judge.variants)
+FILTERS = list(SETTINGS.filter.variants)
+BACKENDS = {
+    name: module_of("embedder" if name == "embedder" else "llm", role.backend) for name, role in SETTINGS.roles
+}
+THREADS = max(1, workflow.cores // SETTINGS.shards) if workflow.cores else 1
+
+used = partial(settings_slice, SETTINGS)
+prompts = partial(prompts_digest, SETTINGS.resources, languages=SETTINGS.languages)
+
+
+wildcard_constraints:
+    run=SETTINGS.run,
+    shard=r"\d+-of-\d+",
+    judge="|".join(JUDGES) or "none",
+    filter="|".join(FILTERS) or "none",

@@ -1,0 +1,52 @@
+# The input judge: its thresholds first, then every variant's verdict on every trial.
+
+
+rule calibrate:
+    input:
+        queries=rules.queries.output.shards,
+    output:
+        thresholds="results/{run}/judgements/thresholds.json",
+        metrics="results/{run}/metrics/calibrate.all.json",
+    log:
+        "results/{run}/logs/calibrate.log",
+    benchmark:
+        "results/{run}/benchmarks/calibrate.all.tsv"
+    conda:
+        "../../environment.yml"
+    threads: THREADS
+    params:
+        settings=used("calibrate"),
+        code=source_digest("mragaudit.stages.calibrate", "mragaudit.stages.jobs", BACKENDS["judge"]),
+        data=prompts(role="judge"),
+    message:
+        "Calibrating the judge on English controls"
+    script:
+        "../scripts/calibrate.py"
+
+
+rule judge:
+    input:
+        documents=rules.corpus.output.documents,
+        queries="results/{run}/queries/{shard}.jsonl",
+        translations=rules.translate.output.translations,
+        backtranslations=rules.backtranslate.output.backtranslations,
+        retrieval=rules.retrieve.output.retrieval,
+        thresholds=rules.calibrate.output.thresholds,
+    output:
+        variants=expand("results/{{run}}/judgements/{judge}/{{shard}}.jsonl", judge=JUDGES),
+        metrics="results/{run}/metrics/judge.{shard}.json",
+    log:
+        "results/{run}/logs/judge.{shard}.log",
+    benchmark:
+        "results/{run}/benchmarks/judge.{shard}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: THREADS
+    params:
+        settings=used("judge"),
+        code=source_digest("mragaudit.stages.judge", "mragaudit.stages.jobs", BACKENDS["judge"]),
+        data=prompts(role="judge"),
+    message:
+        "Judging in all variants, shard {wildcards.shard}"
+    script:
+        "../scripts/judge.py"

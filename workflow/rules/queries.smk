@@ -1,0 +1,72 @@
+# Queries, and their way into every language and back.
+
+
+rule queries:
+    input:
+        documents=rules.corpus.output.documents,
+    output:
+        shards=expand("results/{{run}}/queries/{shard}.jsonl", shard=SHARDS),
+    log:
+        "results/{run}/logs/queries.log",
+    conda:
+        "../../environment.yml"
+    params:
+        settings=used("queries"),
+        code=source_digest("mragaudit.stages.queries"),
+        data=queries_digest(SETTINGS.resources, SETTINGS.queries.source, SETTINGS.languages),
+    message:
+        "Writing queries and controls"
+    script:
+        "../scripts/queries.py"
+
+
+rule translate:
+    input:
+        documents=rules.corpus.output.documents,
+        queries="results/{run}/queries/{shard}.jsonl",
+    output:
+        translations="results/{run}/translations/{shard}.jsonl",
+        metrics="results/{run}/metrics/translate.{shard}.json",
+    log:
+        "results/{run}/logs/translate.{shard}.log",
+    benchmark:
+        "results/{run}/benchmarks/translate.{shard}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: THREADS
+    params:
+        settings=used("translate"),
+        code=source_digest("mragaudit.stages.translate", "mragaudit.stages.jobs", BACKENDS["translator"]),
+        data=prompts(role="translator"),
+    message:
+        "Translating queries, shard {wildcards.shard}"
+    script:
+        "../scripts/translate.py"
+
+
+rule backtranslate:
+    input:
+        translations=rules.translate.output.translations,
+    output:
+        backtranslations="results/{run}/backtranslations/{shard}.jsonl",
+        metrics="results/{run}/metrics/backtranslate.{shard}.json",
+    log:
+        "results/{run}/logs/backtranslate.{shard}.log",
+    benchmark:
+        "results/{run}/benchmarks/backtranslate.{shard}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: THREADS
+    params:
+        settings=used("backtranslate"),
+        code=source_digest(
+            "mragaudit.stages.backtranslate",
+            "mragaudit.stages.jobs",
+            BACKENDS["back_translator"],
+            BACKENDS["embedder"],
+        ),
+        data=prompts(role="back_translator"),
+    message:
+        "Translating queries back, shard {wildcards.shard}"
+    script:
+        "../scripts/backtranslate.py"

@@ -1,0 +1,24 @@
+# The top k documents for every trial.
+
+
+rule retrieve:
+    input:
+        translations=rules.translate.output.translations,
+        index=rules.index.output.index,
+    output:
+        retrieval="results/{run}/retrieval/{shard}.jsonl",
+        metrics="results/{run}/metrics/retrieve.{shard}.json",
+    log:
+        "results/{run}/logs/retrieve.{shard}.log",
+    benchmark:
+        "results/{run}/benchmarks/retrieve.{shard}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: THREADS
+    params:
+        settings=used("retrieve"),
+        code=source_digest("mragaudit.stages.retrieve", "mragaudit.stages.jobs", BACKENDS["embedder"]),
+    message:
+        "Retrieving, shard {wildcards.shard}"
+    script:
+        "../scripts/retrieve.py"

@@ -1,0 +1,20 @@
+"""Write the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mragaudit.config import settings_from_slice
+from mragaudit.runlog import run_log
+from mragaudit.stages import report
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+with run_log(snakemake.log[0]):
+    report.run(
+        run_folder=Path("results", snakemake.wildcards.run),
+        html=Path(snakemake.output.html),
+        settings=settings_from_slice(snakemake.params.settings),
+    )
