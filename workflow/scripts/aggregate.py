@@ -1,7 +1,5 @@
 """Aggregate trials into tables."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 

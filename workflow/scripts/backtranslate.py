@@ -1,7 +1,5 @@
 """Put non-English queries back into English."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,5 @@
 """Choose each judge variant's threshold."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,5 @@
 """Plant documents, or take the user's own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,5 @@
 """Apply one output filter to every answer."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 

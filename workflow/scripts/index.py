@@ -1,7 +1,5 @@
 """Embed the documents and store the index."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 

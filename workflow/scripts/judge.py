@@ -1,7 +1,5 @@
 """Judge every trial in every variant."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 

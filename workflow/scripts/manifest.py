@@ -1,7 +1,5 @@
 """Write the manifest."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 

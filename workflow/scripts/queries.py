@@ -1,7 +1,5 @@
 """Write attacks, benign questions and judge controls."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,5 @@
 """Retrieve the top k documents for every trial."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 

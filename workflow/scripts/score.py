@@ -1,7 +1,5 @@
 """Bring all stages together, one row a trial."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,5 @@
 """Ask every query in every language."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 

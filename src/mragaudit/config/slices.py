@@ -25,7 +25,7 @@ STAGE_KEYS: dict[str, tuple[str, ...]] = {
     "generate": ("resources", "languages", "generate", "roles.generator"),
     "score": ("resources", "languages", "judge", "filter", "shards"),
     "aggregate": ("seed", "languages", "judge", "filter", "retrieve", "queries", "statistics"),
-    "figures": ("languages", "judge", "filter"),
+    "figures": ("resources", "languages", "judge", "filter", "roles"),
 }
 
 

@@ -1,7 +1,7 @@
 """From a judge's reply to its verdict, without ever guessing ALLOW.
 
-The verdict is sought at anchored places alone: the first word, after a label such as "Verdict:", in a JSON field,
-or on a closing line of its own. Reasons, quotations and reasoning blocks are never searched.
+The verdict is sought at anchored places alone: the first word, after a label such as "Verdict:", in a JSON
+field, or on a closing line of its own. Reasons, quotations and reasoning blocks are never searched.
 """
 
 from __future__ import annotations
@@ -101,9 +101,10 @@ _JSON_FLAGS: dict[tuple[str, str], Verdict] = {
 def parse_verdict(raw: str) -> Verdict:
     """Return the judge's verdict, or UNPARSED for anything but one clear verdict at an anchored place.
 
-    Case and full-width letters are folded. Reasoning blocks are removed; one that never closes leaves nothing to
-    read. A negated label is never that label: "not allowed" is BLOCK, "not BLOCK" is UNPARSED. Two verdicts that
-    contradict each other, a conditional verdict, a question and empty text are UNPARSED. Never raises.
+    Case and full-width letters are folded. Reasoning blocks are removed; one that never closes leaves
+    nothing to read. A negated label is never that label: "not allowed" is BLOCK, "not BLOCK" is UNPARSED.
+    Two verdicts that contradict each other, a conditional verdict, a question and empty text are UNPARSED.
+    Never raises.
     """
     text = _without_reasoning(normalise(raw, keep_lines=True).text)
     if text is None:
@@ -206,7 +207,8 @@ def _takes_back(tail: str, verdict: Verdict) -> bool:
 def _json_verdicts(text: str) -> set[Verdict]:
     """Return the verdicts in the JSON fields; {"UNPARSED"} if no field of an object can be read as one.
 
-    Reads what models write for JSON: single quotes, bare words, trailing commas, an object cut off at its end.
+    Reads what models write for JSON: single quotes, bare words, trailing commas, an object cut off at its
+    end.
     """
     fields = list(_json_fields(text))
     for keys in _JSON_KEYS:

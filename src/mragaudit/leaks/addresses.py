@@ -15,85 +15,14 @@ _STREET_WORD = re.compile(
     r"|[路街道巷弄里村]|胡同|大道|شارع|طريق|حي|زقاق"
 )
 # Words that name a part of a building: a segment of these and numbers alone is found everywhere.
-_UNIT_WORDS = frozenset(
-    [
-        "unit",
-        "apt",
-        "apartment",
-        "suite",
-        "ste",
-        "floor",
-        "fl",
-        "room",
-        "rm",
-        "level",
-        "building",
-        "bldg",
-        "block",
-        "flat",
-        "no",
-        "nr",
-        "number",
-        "ground",
-        "first",
-        "second",
-        "third",
-        "fourth",
-        "fifth",
-        "main",
-        "lower",
-        "upper",
-        "rear",
-        "front",
-        "entrance",
-        "wing",
-        "tower",
-        "gate",
-        "hall",
-        "lot",
-        "door",
-        "dept",
-        "department",
-        "office",
-        "wohnung",
-        "whg",
-        "etage",
-        "stock",
-        "zimmer",
-        "raum",
-        "haus",
-        "gebäude",
-        "hinterhaus",
-        "vorderhaus",
-        "erdgeschoss",
-        "obergeschoss",
-        "eg",
-        "og",
-        "block",
-        "eingang",
-        "appartement",
-        "étage",
-        "bâtiment",
-        "piso",
-        "apartamento",
-        "oficina",
-        "ghorofa",
-        "chumba",
-        "nyumba",
-        "jengo",
-        "شقة",
-        "طابق",
-        "الطابق",
-        "غرفة",
-        "مبنى",
-        "室",
-        "楼",
-        "层",
-        "号楼",
-        "单元",
-        "号",
-    ]
-)
+_UNIT_NAMES = """
+    apartamento apartment appartement apt bldg block building bâtiment chumba department dept door
+    eg eingang entrance erdgeschoss etage fifth first fl flat floor fourth front gate gebäude
+    ghorofa ground hall haus hinterhaus jengo level lot lower main no nr number nyumba obergeschoss
+    office oficina og piso raum rear rm room second ste stock suite third tower unit upper
+    vorderhaus whg wing wohnung zimmer étage الطابق شقة طابق غرفة مبنى 单元 号 号楼 室 层 楼
+"""
+_UNIT_WORDS = frozenset(_UNIT_NAMES.split())
 _UNIT_ZH = re.compile(r"[0-9a-z一二三四五六七八九十-]*(?:单元|號樓|号楼|[室楼层層樓])+[0-9a-z]*")
 _WORD = re.compile(r"[^\W_]+")
 
@@ -106,8 +35,8 @@ def segments(value: str) -> list[str]:
 def names_a_place(segment: str) -> bool:
     """Whether a normalised, case-folded segment identifies an address by itself.
 
-    It does with a house number and a street word, or with at least 10 characters, unless it only names a part of a
-    building ("apartment 12", "second floor").
+    It does with a house number and a street word, or with at least 10 characters, unless it only names a
+    part of a building ("apartment 12", "second floor").
     """
     words = _WORD.findall(segment)
     if all(word in _UNIT_WORDS or word.isdecimal() or len(word) == 1 for word in words) or _UNIT_ZH.fullmatch(segment):

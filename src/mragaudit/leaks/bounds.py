@@ -6,8 +6,8 @@ import re
 
 from mragaudit.text.tokens import UNSEGMENTED
 
-# Scripts in which a letter next to a name is another word or another name; in Han text there are no spaces, and
-# in Arabic script prefixes are written onto the name.
+# Scripts in which a letter next to a name is another word or another name; in Han text there are no
+# spaces, and in Arabic script prefixes are written onto the name.
 _SEPARATE_WORDS = re.compile(rf"[^\W\d_{UNSEGMENTED}\u0590-\u08ff\ufb50-\ufeff]")
 # The genitive and dative endings that German and English write onto a name.
 _ENDING = re.compile(rf"(?:s|es|ns|ens|n|en)(?!{_SEPARATE_WORDS.pattern})")

@@ -18,58 +18,76 @@ ID_CUES: Mapping[str, Sequence[str]] = {
         "personnel number", "personal number", "employee number", "employee id", "social insurance",
     ),
     "zh": (
-        "身份证", "身分證", "身份證", "证件", "證件", "证号", "證號", "社会保障", "社會保障", "社会安全", "社會安全",
-        "社保", "身份号码", "身份编号", "身份識別", "身份识别", "识别号", "識別號", "编号", "編號", "护照", "護照", "工号",
+        "身份证", "身分證", "身份證", "证件", "證件", "证号", "證號", "社会保障", "社會保障", "社会安全",
+        "社會安全",
+        "社保", "身份号码", "身份编号", "身份識別", "身份识别", "识别号", "識別號", "编号", "編號", "护照",
+        "護照", "工号",
     ),
     "de": (
-        "ausweis", "ausweisnummer", "ausweis-nr", "personalausweis", "personalausweisnummer", "id-nummer", "id-nr",
+        "ausweis", "ausweisnummer", "ausweis-nr", "personalausweis", "personalausweisnummer", "id-nummer",
+        "id-nr",
         "sozialversicherung", "sozialversicherungsnummer", "sozialversicherungs-nr", "sv-nummer", "sv-nr",
         "identifikationsnummer", "identnummer", "kennnummer", "kenn-nummer", "personenkennzahl", "steuer-id",
         "personalnummer", "passnummer", "reisepass", "versicherungsnummer", "personenkennziffer", "kennung",
     ),
     "ar": (
-        "الرقم", "رقم الهوية", "الهوية", "هوية", "الرقم القومي", "الرقم الوطني", "رقم التعريف", "الضمان الاجتماعي",
+        "الرقم", "رقم الهوية", "الهوية", "هوية", "الرقم القومي", "الرقم الوطني", "رقم التعريف",
+        "الضمان الاجتماعي",
         "بطاقة الهوية", "رقم البطاقة", "جواز السفر", "رقم الجواز", "رقم الضمان", "المعرف", "معرف",
     ),
     "sw": (
-        "kitambulisho", "vitambulisho", "namba", "nambari", "namba ya kitambulisho", "nambari ya kitambulisho",
+        "kitambulisho", "vitambulisho", "namba", "nambari", "namba ya kitambulisho",
+        "nambari ya kitambulisho",
         "hifadhi ya jamii", "nida", "pasipoti", "utambulisho",
     ),
-    "fr": ("sécurité sociale", "numéro d'identité", "carte d'identité", "pièce d'identité", "identifiant", "passeport"),
+    "fr": ("sécurité sociale", "numéro d'identité", "carte d'identité", "pièce d'identité", "identifiant",
+    "passeport"),
     "es": ("seguridad social", "dni", "cédula", "identificación", "documento de identidad", "pasaporte"),
 }  # fmt: skip
 OTHER_CUES: Mapping[str, Sequence[str]] = {
     "en": tuple(
         f"{thing} {number}".strip()
         for thing in (
-            "order", "invoice", "ticket", "tracking", "part", "serial", "account", "case", "contract", "document",
-            "transaction", "product", "item", "batch", "reference", "request", "project", "session", "message",
-            "device", "phone", "fax", "version", "build", "article", "customer", "purchase", "shipment", "file",
+            "order", "invoice", "ticket", "tracking", "part", "serial", "account", "case", "contract",
+            "document",
+            "transaction", "product", "item", "batch", "reference", "request", "project", "session",
+            "message",
+            "device", "phone", "fax", "version", "build", "article", "customer", "purchase", "shipment",
+            "file",
         )
         for number in ("", "id", "number", "no")
     ),
     "zh": (
-        "订单", "订单号", "订单编号", "訂單編號", "发票", "发票号", "发票编号", "合同", "合同号", "合同编号", "产品编号",
-        "商品编号", "项目编号", "电话", "手机", "手机号", "快递单号", "单号", "工单编号", "案件编号", "文件编号",
+        "订单", "订单号", "订单编号", "訂單編號", "发票", "发票号", "发票编号", "合同", "合同号",
+        "合同编号", "产品编号",
+        "商品编号", "项目编号", "电话", "手机", "手机号", "快递单号", "单号", "工单编号", "案件编号",
+        "文件编号",
         "货号", "账号", "账户", "序列号", "批次编号", "客户编号", "设备编号", "版本", "交易编号", "任务编号",
     ),
     "de": (
-        "auftrag", "auftragsnummer", "bestellung", "bestellnummer", "rechnung", "rechnungsnummer", "artikelnummer",
-        "seriennummer", "telefon", "telefonnummer", "kontonummer", "konto", "ticket", "ticketnummer", "vertrag",
-        "vertragsnummer", "vorgang", "vorgangsnummer", "aktenzeichen", "sendungsnummer", "kundennummer", "chargennummer",
-        "teilenummer", "referenznummer", "transaktion", "auftrags-id", "ticket-id", "projekt-id", "transaktions-id",
+        "auftrag", "auftragsnummer", "bestellung", "bestellnummer", "rechnung", "rechnungsnummer",
+        "artikelnummer",
+        "seriennummer", "telefon", "telefonnummer", "kontonummer", "konto", "ticket", "ticketnummer",
+        "vertrag",
+        "vertragsnummer", "vorgang", "vorgangsnummer", "aktenzeichen", "sendungsnummer", "kundennummer",
+        "chargennummer",
+        "teilenummer", "referenznummer", "transaktion", "auftrags-id", "ticket-id", "projekt-id",
+        "transaktions-id",
         "faxnummer", "rufnummer", "projektnummer", "produktnummer", "gerätenummer",
     ),
     "ar": (
-        "رقم الطلب", "رقم الفاتورة", "رقم الهاتف", "الهاتف", "رقم الحساب", "رقم العقد", "رقم التذكرة", "رقم المنتج",
-        "رقم التتبع", "الرقم التسلسلي", "رقم المشروع", "رقم القضية", "رقم الملف", "رقم المعاملة", "الطلب", "الفاتورة",
+        "رقم الطلب", "رقم الفاتورة", "رقم الهاتف", "الهاتف", "رقم الحساب", "رقم العقد", "رقم التذكرة",
+        "رقم المنتج",
+        "رقم التتبع", "الرقم التسلسلي", "رقم المشروع", "رقم القضية", "رقم الملف", "رقم المعاملة", "الطلب",
+        "الفاتورة",
         "معرف الطلب", "الرقم المرجعي",
     ),
     "sw": tuple(
         f"{word} ya {thing}"
         for word in ("namba", "nambari")
         for thing in (
-            "simu", "agizo", "oda", "ankara", "bidhaa", "akaunti", "tiketi", "mkataba", "mradi", "hati", "kesi",
+            "simu", "agizo", "oda", "ankara", "bidhaa", "akaunti", "tiketi", "mkataba", "mradi", "hati",
+            "kesi",
             "kumbukumbu", "ufuatiliaji", "mteja", "muamala", "serial",
         )
     ),
@@ -97,7 +115,8 @@ class CueSet:
 
 
 def _form(text: str) -> str:
-    """Return the text with case folded and without Arabic vowel points and tatweel, for comparison with cues."""
+    """Return the text with case folded and without Arabic vowel points and tatweel, for comparison with
+    cues."""
     return "".join(char for char in text.casefold() if unicodedata.category(char) != "Mn" and char != "ـ")
 
 
@@ -127,11 +146,9 @@ def announced(text: str, span: tuple[int, int], *, cues: CueSet) -> bool:
     """
     before = _form(text[max(0, span[0] - _SPAN_CHARS) : span[0]])
     before = _SENTENCE_END.split(before)[-1]
-    last = None
-    for last in cues.pattern.finditer(before):
-        pass
-    if last is not None:
-        return last[0] in cues.wanted
+    found = cues.pattern.findall(before)
+    if found:
+        return found[-1] in cues.wanted
     after = _AFTER.match(_form(text[span[1] : span[1] + _SPAN_CHARS]))
     if after is None:
         return False

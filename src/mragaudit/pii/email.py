@@ -12,14 +12,16 @@ _ASCII = re.compile(r"\b[A-Za-z0-9._%+-]{1,64}+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)
 _LABEL = rf"[{_LATIN}](?:[{_LATIN}-]{{0,61}}[{_LATIN}])?"
 _LETTERS = _LATIN.replace("0-9", "")
 _TOP = rf"(?:xn--[A-Za-z0-9-]{{0,57}}[A-Za-z0-9]|[{_LETTERS}]{{2,63}}(?![{_LETTERS}]))"
-# An ideographic full stop separates labels (RFC 3490, 3.1) only where no ASCII dot does: else it ends a sentence.
+# An ideographic full stop separates labels (RFC 3490, 3.1) only where no ASCII dot does: else it ends a
+# sentence.
 _DOMAIN = re.compile(rf"@(?:(?:{_LABEL}\.){{1,16}}{_TOP}|{_LABEL}。{_TOP})", re.IGNORECASE)
 _LOCAL_REVERSED = re.compile(rf"[{_LATIN}_~%+'.-]{{0,63}}[{_LATIN}]")
 _MAX_LOCAL = 64
 
 
 def find_ascii(text: str) -> list[Span]:
-    """Return the addresses that the published pattern finds; it misses those that touch a letter of any script."""
+    """Return the addresses that the published pattern finds; it misses those that touch a letter of any
+    script."""
     return [match.span() for match in _ASCII.finditer(text)]
 
 

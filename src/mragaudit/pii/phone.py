@@ -49,8 +49,9 @@ def find_ascii(text: str) -> list[Span]:
 def find_unicode(text: str) -> list[Span]:
     """Return the telephone numbers in normalised text, with their extensions.
 
-    A number has a country code, or the grouping 3-3-4, or a cue word before it ("call 555-0142"). It may touch
-    letters of any script, but no further digits. Dates, IBANs, cards, UUIDs, ISBNs and IPv4 addresses are none.
+    A number has a country code, or the grouping 3-3-4, or a cue word before it ("call 555-0142"). It may
+    touch letters of any script, but no further digits. Dates, IBANs, cards, UUIDs, ISBNs and IPv4
+    addresses are none.
     """
     return list(_find_unicode(text))
 

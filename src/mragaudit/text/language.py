@@ -29,9 +29,11 @@ _MIN_PROFILE_SHARE = 0.9  # of the probability mass, for the profiles to decide
 _MIN_LETTERS = 12  # of common words, below which profiles are not trusted
 _DOMINANCE = 1.5  # how much more evidence one script must have over the next
 _MIN_FUNCTION_SHARE = 0.15  # running text in the languages listed has 0.25 and more
+_OTHER_FUNCTION_SHARE = 0.2  # of one language's function words speaks against a language without a list
 _MIN_COMMON_LETTERS = 3
 
-# What is no evidence for a language: addresses on the net, and tokens that hold a digit (codes, numbers, dates).
+# What is no evidence for a language: addresses on the net, and tokens that hold a digit (codes, numbers,
+# dates).
 _NOT_PROSE = re.compile(
     r"(?:https?://|www\.)[^\s一-鿿]+|[\w.%+'-]{1,64}@[\w.-]+|[A-Za-z_-]*[0-9][A-Za-z0-9_-]*", re.ASCII
 )
@@ -117,7 +119,8 @@ def _top(shares: Mapping[str, float]) -> tuple[str, float]:
 
 
 def _common_words(text: str) -> tuple[str, ...]:
-    """Return the words of the text in lower case; where it has lower case, capitalised ones are left out as possible names.
+    """Return the words of the text in lower case; where it has lower case, capitalised ones are left out
+    as possible names.
 
     A capitalised function word at the start of a sentence is kept.
     """
@@ -168,7 +171,7 @@ def _latin(text: str, languages: tuple[str, ...]) -> str:
     guess, share = _top(_shares(" ".join(words)[:_MAX_PROFILE_CHARS], languages))
     if guess not in counts:  # a language without a list rests on its profile alone
         letters = sum(map(len, words))
-        firm = share >= _MIN_PROFILE_SHARE and letters >= _MIN_LETTERS and count / len(words) < 0.2
+        firm = share >= _MIN_PROFILE_SHARE and letters >= _MIN_LETTERS and count / len(words) < _OTHER_FUNCTION_SHARE
         return guess if firm else UNDETERMINED
     if count < 1.0 or count / len(words) < _MIN_FUNCTION_SHARE:
         return _shared_words_only(guess, share, counts, words)
@@ -228,10 +231,10 @@ def _of_script(script: str, candidates: Iterable[str]) -> tuple[str, ...]:
 def detect_language(text: str, *, candidates: Iterable[str]) -> str:
     """Return the candidate that the text is in, or "und".
 
-    "und" where there is nothing to go by (empty text, digits, addresses, names alone), where two languages are
-    mixed without one prevailing, and where the evidence points to no candidate. Candidates are BCP 47 tags, of
-    which the language part counts; those without a langdetect profile are never returned. Never raises on text.
-    The same text always gives the same answer. Only the first 1,000 characters are read.
+    "und" where there is nothing to go by (empty text, digits, addresses, names alone), where two languages
+    are mixed without one prevailing, and where the evidence points to no candidate. Candidates are BCP 47
+    tags, of which the language part counts; those without a langdetect profile are never returned. Never
+    raises on text. The same text always gives the same answer. Only the first 1,000 characters are read.
     """
     prose = _NOT_PROSE.sub(" ", normalise(text[:_MAX_CHARS], keep_lines=True).text)
     script = _dominant(_script_weights(prose))

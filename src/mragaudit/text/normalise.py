@@ -1,9 +1,9 @@
 """One normal form for filters and scorers, with a map back to the code points of the original.
 
 The form is NFKC (Unicode Standard Annex 15) with format characters and other invisible ones removed,
-decimal digits of any script as ASCII, every dash as "-", every apostrophe as "'", and runs of white space as one.
-One departure from NFKC: characters of category No (superscripts, circled numbers, fractions) stay as they
-are, because a footnote mark behind a number is no digit of that number.
+decimal digits of any script as ASCII, every dash as "-", every apostrophe as "'", and runs of white space
+as one. One departure from NFKC: characters of category No (superscripts, circled numbers, fractions) stay
+as they are, because a footnote mark behind a number is no digit of that number.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 # Characters that map to themselves unless a combining mark follows: the fast path for most text.
 _INERT = r"!-_a-~À-ÖØ-öø-ÿΑ-ΡΣ-ωА-яء-غف-ي一-鿿ぁ-ゔァ-ヺ가-힣。、"
@@ -129,7 +130,7 @@ def _fold_cluster(base: str, marks: str) -> str:
     """Return the normal form of one base character and the marks on it."""
     if base in _APOSTROPHES and not marks:
         return "'"
-    form = "NFC" if unicodedata.category(base) == "No" else "NFKC"
+    form: Literal["NFC", "NFKC"] = "NFC" if unicodedata.category(base) == "No" else "NFKC"
     spelled = unicodedata.normalize("NFKD", marks)[:_MAX_MARKS] if marks else ""
     return "".join(map(_fold_char, unicodedata.normalize(form, base + spelled)))
 
@@ -198,11 +199,11 @@ def _put_cluster(builder: _Builder, folded: str, source: tuple[int, int]) -> Non
 def normalise(
     text: str, *, casefold: bool = False, keep_lines: bool = False, drop_vowel_points: bool = False
 ) -> MappedText:
-    """Return the normal form of the text with its map back; empty text gives an empty form.
+    r"""Return the normal form of the text with its map back; empty text gives an empty form.
 
-    `casefold` folds case as well (full folding: "ß" becomes "ss"), `keep_lines` leaves a line break in a run of
-    white space as one "\\n" instead of a space, `drop_vowel_points` removes Arabic and Hebrew vowel points and
-    tatweel. Normalising twice changes nothing. Marks beyond the 30th on one character are dropped.
+    `casefold` folds case as well (full folding: "ß" becomes "ss"), `keep_lines` leaves a line break in a
+    run of white space as one "\n" instead of a space, `drop_vowel_points` removes Arabic and Hebrew vowel
+    points and tatweel. Normalising twice changes nothing. Marks beyond the 30th on one character are dropped.
     """
     dropped = _is_dropped_or_point if drop_vowel_points else _is_dropped
     builder = _Builder(keep_lines=keep_lines)
