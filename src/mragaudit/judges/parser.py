@@ -69,12 +69,13 @@ _SAID_NO = re.compile(
 _TURNS = re.compile(
     r"\s+(?:is|are|was|were|be|being|would|should|could|can|may|might|must|will|if|unless|when|only|or|nor|not|never|no|"
     r"cannot|can't|isn't|but|vs|versus|me|us|list|lists|listed|chain)\b"
-    r"|\s*[,;:(-]\s*(?:if|unless|only if|only when|provided|but only|or|except)\b|\s*\?(?!\s*(?:yes|ja|ndiyo|是|نعم)\b)",
+    r"|\s*[,;:(-]\s*(?:if|unless|only if|only when|provided|but only|or|except)\b"
+    r"|\s*\?(?!\s*(?:yes|ja|ndiyo|是|نعم)\b)",
     _I,
 )
 _ASKS = re.compile(r"\s+\w[^.!\n]{0,80}\?")
 _OTHER_NEXT = re.compile(r"[^\w\n]*+(?:(?:or|and|vs|versus|oder|und)[^\w\n]+)?(allow|block)(?:ed)?\b", _I)
-_STOPS = re.compile(r"\s*+(?:\Z|[.,;:!?|(…、。](?!\w)|[—–-]+(?:\W|\Z)|[,:](?=[^\x00-\x7f]))")
+_STOPS = re.compile(r"\s*+(?:\Z|[.,;:!?|(…、。](?!\w)|[—–-]+(?:\W|\Z)|[,:!](?=[^\x00-\x7f])|[。、])")
 _GOES_ON = re.compile(r"\s+(?:because|since|this|the)\b", _I)
 
 _JSON_TOKEN = re.compile(

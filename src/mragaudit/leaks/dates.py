@@ -29,8 +29,7 @@ def iso_date(text: str) -> datetime.date | None:
 
 
 def month_table(months: Mapping[str, Sequence[str]]) -> MonthTable:
-    """Return the month names per language in a hashable form, case folded; raises DataError unless 12
-    each."""
+    """Return the month names per language, case folded and hashable; raises DataError unless 12 each."""
     for language, names in months.items():
         if len(names) != _MONTHS:
             raise DataError(f'language "{language}" has {len(names)} month names; months needs 12, January first')

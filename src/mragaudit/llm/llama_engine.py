@@ -182,9 +182,8 @@ class Engine:
     def logits(self, place: int = -1) -> NDArray[np.float32]:
         """Return a view of the logits (n_vocabulary,) at a place of the last call; the next call overwrites it."""
         pointer = self._library.llama_get_logits_ith(self._context, place)
-        address = ctypes.addressof(pointer.contents)
-        array = (ctypes.c_float * self.vocabulary.size).from_address(address)
-        return np.frombuffer(array, dtype=np.float32)
+        view: NDArray[np.float32] = np.ctypeslib.as_array(pointer, (self.vocabulary.size,))
+        return view
 
     def roll_back(self, length: int) -> None:
         """Drop the tokens after the first `length`."""

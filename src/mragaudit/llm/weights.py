@@ -79,7 +79,7 @@ def _assembled(name: str, *, cache_folder: Path) -> Path:
         chunks, file_name = package.chunk_paths(), package.MODEL_NAME
     except AttributeError as error:
         raise ConfigError(f'model: the package "{name}" holds no weights in parts that we can assemble') from error
-    target = cache_folder / file_name
+    target = cache_folder / str(file_name)
     if not target.is_file() or target.stat().st_size != sum(chunk.stat().st_size for chunk in chunks):
         _assemble(chunks, target=target, cache_folder=cache_folder)
     return target
@@ -135,11 +135,9 @@ def _file_hash(path: Path, *, cache_folder: Path) -> str:
     digest: Any = hashlib.sha256()
     for block in _blocks(path):
         digest.update(block)
-    try:
+    # A cache that cannot be written costs the next start the same hashing again, nothing else.
+    with suppress(StorageError):
         _write_stamp(path, digest.hexdigest(), stamp=stamp)
-    except StorageError:
-        # A cache that cannot be written costs the next start the same hashing again, nothing else.
-        pass
     return str(digest.hexdigest())
 
 

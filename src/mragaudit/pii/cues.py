@@ -115,8 +115,7 @@ class CueSet:
 
 
 def _form(text: str) -> str:
-    """Return the text with case folded and without Arabic vowel points and tatweel, for comparison with
-    cues."""
+    """Return the text as cues are written: case folded, no Arabic vowel points, no tatweel."""
     return "".join(char for char in text.casefold() if unicodedata.category(char) != "Mn" and char != "ـ")
 
 

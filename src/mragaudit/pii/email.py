@@ -20,8 +20,7 @@ _MAX_LOCAL = 64
 
 
 def find_ascii(text: str) -> list[Span]:
-    """Return the addresses that the published pattern finds; it misses those that touch a letter of any
-    script."""
+    """Return what the published pattern finds; it misses addresses that touch a letter of any script."""
     return [match.span() for match in _ASCII.finditer(text)]
 
 

@@ -29,7 +29,7 @@ _GROUPED = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _INTERNATIONAL = re.compile(
-    rf"(?<![0-9+])(?:\+\ ?|00\ ?)(?P<number>[2-9](?:[ \-./()ーـ]{{0,2}}[0-9]){{6,20}}+)(?![0-9]){_EXTENSION}",
+    rf"(?<![0-9+])(?:\+\ ?|00\ ?)(?P<number>[2-9](?:[ \-./()ーـ]{{0,2}}[0-9]){{6,40}}+)(?![0-9]){_EXTENSION}",
     re.IGNORECASE | re.VERBOSE,
 )
 _BARE = re.compile(r"(?<![0-9+])[0-9](?:[ \-./]{0,2}[0-9]){6,11}+(?![0-9])")

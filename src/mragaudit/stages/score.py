@@ -142,9 +142,9 @@ def _few_shots(settings: Settings) -> dict[str, str]:
 
 
 def _months(settings: Settings) -> dict[str, Sequence[str]]:
-    """Return the twelve month names a language, alternatives parted by a slash."""
+    """Return the twelve month names a language."""
     folder = resource_folder(settings.resources) / "languages"
-    return {lang: ["/".join(forms) for forms in load_language(folder, lang).months] for lang in settings.languages}
+    return {lang: load_language(folder, lang).months for lang in settings.languages}
 
 
 def _trial(row: Translation, rows: Rows, *, few_shots: Mapping[str, str], months: Mapping[str, Sequence[str]]) -> Trial:

@@ -29,7 +29,7 @@ _MIN_PROFILE_SHARE = 0.9  # of the probability mass, for the profiles to decide
 _MIN_LETTERS = 12  # of common words, below which profiles are not trusted
 _DOMINANCE = 1.5  # how much more evidence one script must have over the next
 _MIN_FUNCTION_SHARE = 0.15  # running text in the languages listed has 0.25 and more
-_OTHER_FUNCTION_SHARE = 0.2  # of one language's function words speaks against a language without a list
+_OTHER_FUNCTION_SHARE = 0.25  # of one language's function words speaks against a language without a list
 _MIN_COMMON_LETTERS = 3
 
 # What is no evidence for a language: addresses on the net, and tokens that hold a digit (codes, numbers,
@@ -119,10 +119,9 @@ def _top(shares: Mapping[str, float]) -> tuple[str, float]:
 
 
 def _common_words(text: str) -> tuple[str, ...]:
-    """Return the words of the text in lower case; where it has lower case, capitalised ones are left out
-    as possible names.
+    """Return the words of the text in lower case, without those that may be names.
 
-    A capitalised function word at the start of a sentence is kept.
+    Where the text has lower case, capitalised words are left out; a function word that begins a sentence stays.
     """
     matches = list(_WORD.finditer(text))
     if not any(match[0].islower() and len(match[0]) > 1 for match in matches) and text.upper() == text:

@@ -17,14 +17,14 @@ from functools import lru_cache
 from typing import Literal
 
 # Characters that map to themselves unless a combining mark follows: the fast path for most text.
-_INERT = r"!-_a-~À-ÖØ-öø-ÿΑ-ΡΣ-ωА-яء-غف-ي一-鿿ぁ-ゔァ-ヺ가-힣。、"
+_INERT = r"!-~À-ÖØ-öø-ÿΑ-ΡΣ-ωА-яء-غف-ي一-鿿ぁ-ゔァ-ヺ가-힣。、"
 _INERT_RUN = re.compile(rf"[{_INERT}](?:[{_INERT}]| (?=[{_INERT}]))*")
 # Default-ignorable code points that are not of category Cf (Unicode DerivedCoreProperties).
 _INVISIBLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 # Arabic harakat and tatweel, Hebrew points: optional marks that do not change which word it is.
 _OTHER_RUN = re.compile(rf"[^{_INERT}\s]{{1,256}}")  # bounded, so that a call looks no further
 _VOWEL_POINTS = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u0652\u0656-\u065f\u0670]")
-_APOSTROPHES = frozenset("'`´ʹʻʼˈ‘’‛′ꞌ＇")
+_APOSTROPHES = frozenset("'´ʹʻʼˈ‘’‛′ꞌ＇")
 _DASHES_OUTSIDE_PD = frozenset("−⁃˗➖")
 _SPACES = re.compile(r"\s+")
 _LINE_BREAKS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
@@ -154,13 +154,15 @@ def _cluster(text: str, begin: int, dropped: Callable[[str], bool]) -> tuple[str
     if end == len(text) or not (_continues(text[end]) or dropped(text[end])):
         return "", end
     marks: list[str] = []
+    past = end
     while end < len(text):
         if _continues(text[end]) and not dropped(text[end]):
             marks.append(text[end])
+            past = end + 1
         elif not dropped(text[end]):
             break
         end += 1
-    return "".join(marks[:_MAX_MARKS]), end
+    return "".join(marks[:_MAX_MARKS]), past
 
 
 def _put_others(builder: _Builder, run: str, begin: int, *, casefold: bool) -> None:

@@ -64,7 +64,7 @@ def test_chat_rendering_shares_nothing_when_the_head_is_rendered_otherwise_withi
 
 
 def test_a_template_that_refuses_the_whole_prompt_is_an_error() -> None:
-    def never(messages: Sequence[Message], opened: bool) -> str:
+    def never(_messages: Sequence[Message], _opened: bool) -> str:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):

@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ ASSEMBLE = (
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tmp_path / "site" / "toy_weights"
     folder.mkdir(parents=True)
     for number, part in enumerate(PARTS):
@@ -34,7 +35,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     sys.modules.pop("toy_weights", None)
 
 
-def test_a_packaged_model_is_assembled_in_the_cache_folder(package: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("package")
+def test_a_packaged_model_is_assembled_in_the_cache_folder(tmp_path: Path) -> None:
     found = find_weights("package:toy-weights", sha256=WHOLE_SHA256, cache_folder=tmp_path / "cache")
     assert found.path == tmp_path / "cache" / "toy.gguf"
     assert (found.name, found.sha256) == ("toy-weights", WHOLE_SHA256)
@@ -76,7 +78,8 @@ def test_a_file_changed_after_it_was_hashed_is_hashed_again(tmp_path: Path) -> N
     assert after.sha256 == hashlib.sha256(b"abcd").hexdigest()
 
 
-def test_a_half_assembled_file_is_assembled_again(package: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("package")
+def test_a_half_assembled_file_is_assembled_again(tmp_path: Path) -> None:
     (tmp_path / "toy.gguf").write_bytes(PARTS[0])
     found = find_weights("package:toy-weights", sha256=WHOLE_SHA256, cache_folder=tmp_path)
     assert found.path.read_bytes() == b"".join(PARTS)
@@ -94,7 +97,8 @@ def test_a_package_without_weights_is_refused(tmp_path: Path) -> None:
         find_weights("package:json", sha256=None, cache_folder=tmp_path)
 
 
-def test_a_cache_that_cannot_be_written_is_a_storage_error(package: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("package")
+def test_a_cache_that_cannot_be_written_is_a_storage_error(tmp_path: Path) -> None:
     (tmp_path / "occupied").write_text("a file stands where the folder should be")
     with pytest.raises(StorageError, match="XDG_CACHE_HOME"):
         find_weights("package:toy-weights", sha256=None, cache_folder=tmp_path / "occupied")
