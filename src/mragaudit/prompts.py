@@ -19,6 +19,9 @@ from mragaudit.protocols import Message, Prompt
 
 Role = Literal["translator", "back_translator", "judge", "generator"]
 
+CONTEXT = "context"
+"""Field that holds documents; what stands up to its end is reused between queries."""
+
 FIELDS: dict[str, frozenset[str]] = {
     "translator": frozenset({"source"}),
     "back_translator": frozenset({"source"}),
@@ -47,7 +50,14 @@ class Template(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             shared.append(Message("user", self.turn.format(**given)))
             shared.append(Message("assistant", shot["answer"]))
         last = Message("user", self.turn.format(**fields))
-        return Prompt(messages=(*shared, last), shared=len(shared))
+        return Prompt(messages=(*shared, last), shared=len(shared), head=self._head(fields.get(CONTEXT, "")))
+
+    def _head(self, context: str) -> int:
+        """Return how many characters of the last turn end with the context; 0 when a query comes before it."""
+        before, found, _ = self.turn.partition(f"{{{CONTEXT}}}")
+        if not found or "{" in before:
+            return 0
+        return len(before) + len(context)
 
     def few_shot_text(self) -> str:
         """Return all text that every prompt of this template shows the model beside the last turn."""

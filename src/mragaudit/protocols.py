@@ -20,14 +20,16 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
-    """Messages of one call; the first `shared` of them are the same for every call from one template.
+    """Messages of one call, with the places at which a backend may cut it to reuse what it computed.
 
-    A backend that reuses prefixes cuts exactly there, whatever it computed before, so that no answer depends on
-    the order of the work.
+    The first `shared` messages are the same for every call from one template; the first `head` characters of the
+    last message hold the documents, which several queries have in common. A backend that reuses prefixes cuts
+    exactly at these places, whatever it computed before, so that no answer depends on the order of the work.
     """
 
     messages: tuple[Message, ...]
     shared: int
+    head: int = 0
 
 
 class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True):

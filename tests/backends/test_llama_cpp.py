@@ -152,3 +152,25 @@ def test_loading_and_answering_print_nothing(capfd: pytest.CaptureFixture[str]) 
     list(made.generate([ask("Japan", max_tokens=1)]))
     made.close()
     assert capfd.readouterr() == ("", "")
+
+
+def over_documents(documents: str, question: str) -> GenerateRequest:
+    turn = f"{documents}\nQuestion: {question}\nAnswer:"
+    messages = (Message("system", "Answer from the documents."), Message("user", turn))
+    return GenerateRequest(
+        prompt=Prompt(messages=messages, shared=1, head=len(documents)), max_tokens=3, stop=("\n",)
+    )
+
+
+def test_documents_shared_by_several_queries_are_evaluated_once_and_change_no_bit(backend: LlamaCppBackend) -> None:
+    first, second = "The room is 12. It is blue.", "The room is 40. It is green."
+    requests = [over_documents(text, ask) for ask in ("Which room?", "Which colour?") for text in (first, second)]
+    together = {position: last_logits(backend, requests[position]) for position in (0, 2, 1, 3)}
+    apart = {position: last_logits(backend, requests[position]) for position in (3, 0, 1, 2)}
+    assert together == apart
+    list(backend.generate([ask("Japan", max_tokens=1)]))  # another prompt in the cache
+    before = backend.meter.calls
+    answers = [answer for _, answer in backend.generate(requests)]
+    # The system part once, each of two documents once, each rest once, and all drawn tokens but each answer's last.
+    drawn = sum(answer.completion_tokens for answer in answers) - len(requests)
+    assert backend.meter.calls - before == 1 + 2 + 4 + drawn

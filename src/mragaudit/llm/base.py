@@ -30,12 +30,17 @@ def check_prompt(prompt: Prompt, *, position: int) -> None:
         )
 
 
-def grouped(keys: Sequence[Hashable]) -> list[int]:
-    """Return all positions, those with equal keys next to each other, groups in order of first appearance."""
-    groups: dict[Hashable, list[int]] = {}
+def grouped(keys: Sequence[Sequence[Hashable]]) -> list[int]:
+    """Return all positions, those whose keys begin alike next to each other, in order of first appearance."""
+    first: dict[tuple[Hashable, ...], int] = {}
+
+    def place(key: Sequence[Hashable]) -> list[int]:
+        return [first[tuple(key[:length])] for length in range(1, len(key) + 1)]
+
     for position, key in enumerate(keys):
-        groups.setdefault(key, []).append(position)
-    return [position for group in groups.values() for position in group]
+        for length in range(1, len(key) + 1):
+            first.setdefault(tuple(key[:length]), position)
+    return sorted(range(len(keys)), key=lambda position: (place(keys[position]), position))
 
 
 def log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -38,15 +38,19 @@ from mragaudit.protocols import (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Plan:
-    """A request as tokens; `shared` is evaluated apart from `rest`, whether or not it is cached."""
+    """A request as tokens; each part is evaluated apart from the next, whether or not it is cached."""
 
-    shared: tuple[int, ...]
-    rest: tuple[int, ...]
+    parts: tuple[tuple[int, ...], ...]
+    """What a template shares, what the documents share, and the rest; none is empty, the rest always there."""
     position: int
 
     @property
+    def reusable(self) -> tuple[tuple[int, ...], ...]:
+        return self.parts[:-1]
+
+    @property
     def prompt_tokens(self) -> int:
-        return len(self.shared) + len(self.rest)
+        return sum(map(len, self.parts))
 
 
 class LlamaCppBackend:
@@ -86,8 +90,9 @@ class LlamaCppBackend:
         """Seconds that loading the model took."""
         self._chat = rendering == "chat"
         self._render = self._chat_renderer() if self._chat else render_completion
-        self._cached: tuple[int, ...] | None = None
-        self._shared_tokens: dict[str, tuple[int, ...]] = {}
+        self._tokens: dict[str, tuple[int, ...]] = {}
+        self._cached: list[tuple[int, ...]] = []
+        """Parts now in the engine's cache, in order."""
 
     @staticmethod
     def identify(
@@ -110,7 +115,7 @@ class LlamaCppBackend:
         plans = [self._plan(request.prompt, position) for position, request in enumerate(requests)]
         for plan, request in zip(plans, requests, strict=True):
             self._check_fits(plan, room=request.max_tokens)
-        for position in grouped([plan.shared for plan in plans]):
+        for position in grouped([plan.reusable for plan in plans]):
             yield position, self._complete(plans[position], requests[position])
 
     def choose(self, requests: Sequence[ChooseRequest]) -> Iterator[tuple[int, OptionScores]]:
@@ -123,7 +128,7 @@ class LlamaCppBackend:
         options = [self._option_tokens(request, position) for position, request in enumerate(requests)]
         for plan, tokens in zip(plans, options, strict=True):
             self._check_fits(plan, room=max(map(len, tokens), default=0))
-        for position in grouped([plan.shared for plan in plans]):
+        for position in grouped([plan.reusable for plan in plans]):
             yield position, self._score(plans[position], options[position])
 
     def count_tokens(self, text: str) -> int:
@@ -153,23 +158,19 @@ class LlamaCppBackend:
             rendered = self._render(prompt)
         except ValueError as error:
             raise BackendError(f"request {position}: the model's chat template refuses it: {error}") from error
-        shared = self._tokens_of_shared(rendered.shared)
-        rest = tuple(self._engine.vocabulary.tokenize(rendered.rest, parse_special=self._chat))
-        if not shared:
-            rest = (*self._engine.vocabulary.start, *rest)
-        elif not rest:
-            # The model continues what was evaluated last, so something must be left to evaluate.
-            shared, rest = (), shared
-        return _Plan(shared=shared, rest=rest, position=position)
+        texts = [text for text in (rendered.shared, rendered.head, rendered.rest) if text]
+        parts = [*(self._known_tokens(text) for text in texts[:-1]), self._tokens_of(texts[-1])]
+        # The model continues what was evaluated last, so the last part is never one to be reused.
+        parts[0] = (*self._engine.vocabulary.start, *parts[0])
+        return _Plan(parts=tuple(parts), position=position)
 
-    def _tokens_of_shared(self, text: str) -> tuple[int, ...]:
-        if not text:
-            return ()
-        if text not in self._shared_tokens:
-            vocabulary = self._engine.vocabulary
-            tokens = vocabulary.tokenize(text, parse_special=self._chat)
-            self._shared_tokens[text] = (*vocabulary.start, *tokens)
-        return self._shared_tokens[text]
+    def _known_tokens(self, text: str) -> tuple[int, ...]:
+        if text not in self._tokens:
+            self._tokens[text] = self._tokens_of(text)
+        return self._tokens[text]
+
+    def _tokens_of(self, text: str) -> tuple[int, ...]:
+        return tuple(self._engine.vocabulary.tokenize(text, parse_special=self._chat))
 
     def _option_tokens(self, request: ChooseRequest, position: int) -> list[list[int]]:
         lead = "" if self._chat else " "
@@ -186,13 +187,15 @@ class LlamaCppBackend:
             )
 
     def _evaluate(self, plan: _Plan) -> None:
-        if self._cached != plan.shared:
-            self._cached = None
-            self._engine.roll_back(0)
-            self._engine.append(plan.shared, logits=False)
-            self._cached = plan.shared
-        self._engine.roll_back(len(plan.shared))
-        self._engine.append(plan.rest, logits=True)
+        kept = 0
+        while kept < len(plan.reusable) and self._cached[kept : kept + 1] == [plan.reusable[kept]]:
+            kept += 1
+        self._cached = self._cached[:kept]
+        self._engine.roll_back(sum(map(len, self._cached)))
+        for part in plan.reusable[kept:]:
+            self._engine.append(part, logits=False)
+            self._cached.append(part)
+        self._engine.append(plan.parts[-1], logits=True)
 
     def _complete(self, plan: _Plan, request: GenerateRequest) -> Completion:
         vocabulary = self._engine.vocabulary

@@ -13,9 +13,12 @@ ChatTemplate = Callable[[Sequence[Message], bool], str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rendered:
-    """A prompt as text, cut where the part that many calls share ends."""
+    """A prompt as text, cut where parts end that several calls share."""
 
     shared: str
+    """What all calls of one template share."""
+    head: str
+    """What calls over the same documents share beyond that."""
     rest: str
 
 
@@ -26,7 +29,10 @@ def render_completion(prompt: Prompt) -> Rendered:
     empty line; after the last user message stands nothing.
     """
     pieces = [_piece(prompt.messages, place) for place in range(len(prompt.messages))]
-    return Rendered(shared="".join(pieces[: prompt.shared]), rest="".join(pieces[prompt.shared :]))
+    whole = "".join(pieces[prompt.shared :])
+    # The last message is the last piece and has nothing after it, so its head is counted from the piece's start.
+    cut = len(whole) - len(pieces[-1]) + prompt.head if prompt.head else 0
+    return Rendered(shared="".join(pieces[: prompt.shared]), head=whole[:cut], rest=whole[cut:])
 
 
 def _piece(messages: Sequence[Message], place: int) -> str:
@@ -42,7 +48,8 @@ def render_chat(prompt: Prompt, *, template: ChatTemplate) -> Rendered:
     """Return the prompt in a model's own chat format.
 
     The shared part is the rendering of the first `shared` messages where the template accepts them alone and they
-    are a head of the whole; else it is empty and nothing is reused. Raises ValueError when the template refuses
+    are a head of the whole; else it is empty and nothing is reused. A template may change text between its turns,
+    so no head of documents is cut. Raises ValueError when the template refuses
     the whole prompt.
     """
     whole = template(prompt.messages, True)
@@ -52,4 +59,4 @@ def render_chat(prompt: Prompt, *, template: ChatTemplate) -> Rendered:
         head = ""
     if not whole.startswith(head):
         head = ""
-    return Rendered(shared=head, rest=whole[len(head) :])
+    return Rendered(shared=head, head="", rest=whole[len(head) :])

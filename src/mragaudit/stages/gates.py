@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mragaudit.errors import GateError
+from mragaudit.errors import ConfigError, GateError
 
 _SHOWN = 5
 
@@ -21,6 +21,15 @@ def require_same_ids(*, expected: Iterable[str], actual: Iterable[str], where: s
     if len(found) != len(set(found)):
         repeated = sorted({name for name in found if found.count(name) > 1})
         raise GateError(f"{where}: trials stand twice: {_some(repeated)}; {_MEND}")
+
+
+def require_enough_documents(n_documents: int, *, k: int) -> None:
+    """Raise ConfigError when more documents are to be retrieved than there are."""
+    if k > n_documents:
+        raise ConfigError(
+            f'config key "retrieve.k" is {k} and the corpus has {n_documents} documents; '
+            "k may be at most the number of documents"
+        )
 
 
 _MEND = "run the stage that writes this file again (--forcerun)"

@@ -5,21 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from mragaudit.config import Settings
-from mragaudit.errors import ConfigError
 from mragaudit.index.flat import FlatIndex
 from mragaudit.records.base import read_records
 from mragaudit.records.documents import Document, document_key
+from mragaudit.stages.gates import require_enough_documents
 from mragaudit.stages.jobs import ModelJob
 
 
 def run(*, documents: Path, folder: Path, job: ModelJob, settings: Settings) -> None:
     """Write the index over all documents into `index/`."""
     rows = read_records(documents, Document, key=document_key)
-    if settings.retrieve.k > len(rows):
-        raise ConfigError(
-            f"retrieve.k is {settings.retrieve.k} and the corpus has {len(rows)} documents; "
-            "k may be at most the number of documents"
-        )
+    require_enough_documents(len(rows), k=settings.retrieve.k)
     embedder = job.embedder(settings.roles.embedder)
     vectors = embedder.embed_documents([row.text for row in rows])
     FlatIndex.build(vectors, [row.doc_id for row in rows], embedder.identity).save(folder)

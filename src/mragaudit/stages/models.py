@@ -44,8 +44,11 @@ def require_local(settings: Settings) -> None:
         return
     for name in Roles.model_fields:
         url = getattr(settings.roles, name).options.get(REMOTE_OPTION)
-        host = urlsplit(str(url)).hostname if url else None
-        if host and not _is_loopback(host):
+        if not url:
+            continue
+        # A URL without a scheme has no host for urlsplit; clients would still find one, so it is named as it is.
+        host = urlsplit(str(url)).hostname or str(url)
+        if not _is_loopback(host):
             raise ConfigError(
                 f'config key "roles.{name}.options.{REMOTE_OPTION}" would send real personal data to {host}; '
                 "set allow_remote: true to allow it, or corpus.personal_data: synthetic if nobody's data is in it"

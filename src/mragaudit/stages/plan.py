@@ -51,8 +51,9 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     queries: int
     """English queries to be asked in all languages."""
     other_languages: int
+    english_controls: int
     controls: int
-    """A language."""
+    """In each other language."""
 
 
 def print_plan(settings: Settings, *, results: Path) -> None:
@@ -66,7 +67,7 @@ def render_plan(settings: Settings, *, results: Path) -> str:
     rows = plan_stages(settings, sizes, results=results)
     lines = [
         f"plan of run {settings.run}: {sizes.documents} documents, {len(settings.languages)} languages, "
-        f"{sizes.queries * len(settings.languages)} trials and {sizes.controls * len(settings.languages)} controls",
+        f"{sizes.queries * len(settings.languages)} trials and {_all_controls(sizes)} controls",
         f"  {'stage':<14}{'calls':>8}{'in journal':>12}{'fresh tokens':>14}{'answer tokens':>15}",
     ]
     lines += [
@@ -111,10 +112,14 @@ def plan_stages(settings: Settings, sizes: Sizes, *, results: Path) -> list[Plan
     ]
 
 
+def _all_controls(sizes: Sizes) -> int:
+    return sizes.english_controls + sizes.controls * sizes.other_languages
+
+
 def _judge_size(settings: Settings, sizes: Sizes) -> tuple[int, int, int]:
     """Return calls, mean characters of a last turn, and longest answer of the judge."""
     variants = settings.judge.variants
-    trials = (sizes.queries + sizes.controls) * len(settings.languages)
+    trials = sizes.queries * len(settings.languages) + _all_controls(sizes)
     contexts = {
         "oracle": sizes.document_chars,
         "retrieved": min(
@@ -139,11 +144,7 @@ def _shared_chars(template: Template) -> int:
 
 def _sizes(settings: Settings) -> Sizes:
     asked = len(settings.queries.paraphrases) + settings.queries.benign_per_document
-    controls = load_controls(
-        resource_folder(settings.resources) / "controls",
-        languages=("en",),
-        per_class=settings.judge.controls_per_class,
-    )
+    judge = settings.judge
     documents, unstructured, chars = _corpus_size(settings)
     return Sizes(
         documents=documents,
@@ -151,8 +152,16 @@ def _sizes(settings: Settings) -> Sizes:
         document_chars=chars,
         queries=documents * asked,
         other_languages=len(settings.languages) - 1,
-        controls=len(controls) if settings.judge.variants else 0,
+        english_controls=_n_controls(settings, judge.english_controls_per_class),
+        controls=_n_controls(settings, judge.controls_per_class),
     )
+
+
+def _n_controls(settings: Settings, per_class: int | None) -> int:
+    if not settings.judge.variants:
+        return 0
+    folder = resource_folder(settings.resources) / "controls"
+    return len(load_controls(folder, languages=("en",), per_class=per_class))
 
 
 def _corpus_size(settings: Settings) -> tuple[int, int, int]:

@@ -6,17 +6,23 @@ import tempfile
 from pathlib import Path
 
 from mragaudit.config import Settings
+from mragaudit.corpus.controls import load_controls
+from mragaudit.corpus.human_queries import import_queries
+from mragaudit.corpus.importing import import_corpus
+from mragaudit.corpus.languages import load_language
 from mragaudit.errors import ConfigError, StorageError
 from mragaudit.prompts import load_generator, load_judge, load_template
 from mragaudit.resources import resource_folder
+from mragaudit.stages.gates import require_enough_documents
 from mragaudit.stages.models import require_local
 
 
 def check_run(settings: Settings, *, results: Path) -> None:
-    """Raise a clear error for a run that cannot succeed: missing prompts, files, space, or permission."""
+    """Raise a clear error for a run that cannot succeed: bad or missing language or corpus files, space, permission."""
     require_local(settings)
     _require_files(settings)
-    _require_prompts(settings)
+    _require_languages(settings)
+    _require_fitting_corpus(settings)
     _require_writable(results / settings.run)
 
 
@@ -29,15 +35,33 @@ def _require_files(settings: Settings) -> None:
             raise ConfigError(f'config key "{key}" is "{value}": no such file')
 
 
-def _require_prompts(settings: Settings) -> None:
-    """Load every prompt once, so that a missing language or a bad file shows before any model is loaded."""
-    folder = resource_folder(settings.resources) / "prompts"
+def _require_languages(settings: Settings) -> None:
+    """Load all files of every language once, so that a missing or bad one shows before any model is loaded."""
+    folder = resource_folder(settings.resources)
     for lang in settings.languages:
-        load_generator(folder, lang)
-        load_judge(folder, lang)
-        if lang != "en":
-            load_template(folder, "translator", lang)
-            load_template(folder, "back_translator", lang)
+        load_language(folder / "languages", lang)
+        _require_prompts(folder / "prompts", lang)
+    if settings.judge.variants:
+        per_class = settings.judge.controls_per_class
+        load_controls(folder / "controls", languages=settings.languages, per_class=per_class)
+
+
+def _require_prompts(folder: Path, lang: str) -> None:
+    load_generator(folder, lang)
+    load_judge(folder, lang)
+    if lang != "en":
+        load_template(folder, "translator", lang)
+        load_template(folder, "back_translator", lang)
+
+
+def _require_fitting_corpus(settings: Settings) -> None:
+    """Read an imported corpus, and the queries that people wrote for it, as the stages will."""
+    if settings.corpus.source == "synthetic":
+        return
+    documents = import_corpus(Path(settings.corpus.source))
+    require_enough_documents(len(documents), k=settings.retrieve.k)
+    if settings.queries.source is not None:
+        import_queries(Path(settings.queries.source), documents, languages=settings.languages)
 
 
 def _require_writable(folder: Path) -> None:

@@ -56,11 +56,12 @@ def _require_facts(documents: list[Document], n_benign: int) -> None:
 def _controls(settings: Settings) -> list[Query]:
     if not settings.judge.variants:
         return []
-    return load_controls(
-        resource_folder(settings.resources) / "controls",
-        languages=settings.languages,
-        per_class=settings.judge.controls_per_class,
-    )
+    folder = resource_folder(settings.resources) / "controls"
+    others = tuple(lang for lang in settings.languages if lang != "en")
+    return [
+        *load_controls(folder, languages=("en",), per_class=settings.judge.english_controls_per_class),
+        *load_controls(folder, languages=others, per_class=settings.judge.controls_per_class),
+    ]
 
 
 def _deal(queries: list[Query], n_shards: int) -> dict[str, str]:

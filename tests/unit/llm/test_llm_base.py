@@ -11,7 +11,7 @@ from mragaudit.protocols import Message, Prompt
 
 
 def test_positions_with_equal_keys_come_together_in_order_of_first_appearance() -> None:
-    assert grouped(["b", "a", "b", "c", "a"]) == [0, 2, 1, 4, 3]
+    assert grouped([("b", 1), ("a", 1), ("b", 2), ("c",), ("b", 1), ("a", 1)]) == [0, 4, 2, 1, 5, 3]
 
 
 def test_log_softmax_of_equal_logits_is_the_log_of_their_share() -> None:

@@ -69,3 +69,9 @@ def test_a_template_that_refuses_the_whole_prompt_is_an_error() -> None:
 
     with pytest.raises(ValueError, match="no"):
         render_chat(Prompt(messages=TURNS, shared=0), template=never)
+
+
+def test_the_head_of_the_last_turn_is_cut_from_the_rest() -> None:
+    messages = (Message("system", "Rules."), Message("user", "Doc: x\nQ: a\nA:"))
+    rendered = render_completion(Prompt(messages=messages, shared=1, head=len("Doc: x")))
+    assert (rendered.shared, rendered.head, rendered.rest) == ("Rules.\n\n", "Doc: x", "\nQ: a\nA:")

@@ -1,0 +1,10 @@
+"""Lets the end-to-end tests import their runner and the browser of the report tests."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+sys.path[:0] = [str(HERE), str(HERE.parent / "report")]
