@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 import msgspec
 from tqdm import tqdm
 
+from mragaudit.errors import BackendError, RequestError
 from mragaudit.journal import Answer, Journal, request_key
 from mragaudit.protocols import (
     Backend,
@@ -47,6 +49,17 @@ def total_counts(counts: Iterable[CallCounts]) -> CallCounts:
     listed = list(counts)
     names = CallCounts.__struct_fields__
     return CallCounts(**{name: sum(getattr(one, name) for one in listed) for name in names})
+
+
+@contextmanager
+def _named(requests: Sequence[object], trials: Sequence[str]) -> Iterator[None]:
+    """Say which trial it is whose request cannot be taken."""
+    if len(requests) != len(trials):
+        raise ValueError(f"{len(requests)} requests and {len(trials)} trials")
+    try:
+        yield
+    except RequestError as error:
+        raise BackendError(f"trial {trials[error.position]}: {error}") from error
 
 
 class Caller:
@@ -88,13 +101,15 @@ class Caller:
         """Seconds spent in the backend's lowest call; 0 when no model was needed."""
         return self._backend.meter.seconds if self._backend is not None else 0.0
 
-    def generate(self, requests: Sequence[GenerateRequest]) -> list[Completion | Failure]:
-        """Return the answers in the order of the requests."""
-        return self._serve(requests, self._generate, Completion)
+    def generate(self, requests: Sequence[GenerateRequest], *, trials: Sequence[str]) -> list[Completion | Failure]:
+        """Return the answers in the order of the requests; `trials` names what each belongs to, for errors."""
+        with _named(requests, trials):
+            return self._serve(requests, self._generate, Completion)
 
-    def choose(self, requests: Sequence[ChooseRequest]) -> list[OptionScores | Failure]:
-        """Return the options' log-probabilities in the order of the requests."""
-        return self._serve(requests, self._choose, OptionScores)
+    def choose(self, requests: Sequence[ChooseRequest], *, trials: Sequence[str]) -> list[OptionScores | Failure]:
+        """Return the options' log-probabilities in the order of the requests; `trials` as above."""
+        with _named(requests, trials):
+            return self._serve(requests, self._choose, OptionScores)
 
     def _generate(self, requests: list[GenerateRequest]) -> Iterator[tuple[int, Completion | Failure]]:
         return self.backend.generate(requests)
@@ -120,7 +135,11 @@ class Caller:
         self._count(len(requests), len(distinct), len(missing))
         failures: dict[str, Failure] = {}
         if missing:
-            self._make(missing, call([distinct[key] for key in missing]), failures)
+            asked = [distinct[key] for key in missing]
+            try:
+                self._make(missing, call(asked), failures)
+            except RequestError as error:
+                raise RequestError(str(error), position=keys.index(missing[error.position])) from error
         return [failures.get(key) or self._known(key, kind) for key in keys]
 
     def _count(self, n_requests: int, n_distinct: int, n_missing: int) -> None:

@@ -33,6 +33,14 @@ class BackendError(MragauditError):
     """A model cannot be loaded or cannot take the request; trying again would not help."""
 
 
+class RequestError(BackendError):
+    """One request cannot be taken as it is, by its position among the requests of the call."""
+
+    def __init__(self, message: str, *, position: int) -> None:
+        super().__init__(message)
+        self.position = position
+
+
 class TransportError(MragauditError):
     """A model call did not come back for reasons outside the model; trying again may help."""
 

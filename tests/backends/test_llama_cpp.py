@@ -125,13 +125,13 @@ def test_tokens_of_every_script_give_the_text_back(backend: LlamaCppBackend) -> 
 def test_a_prompt_longer_than_the_context_is_refused_before_any_call(backend: LlamaCppBackend) -> None:
     before = backend.meter.calls
     requests = [ask("Japan"), ask("Kenya", system="word " * 1100)]
-    with pytest.raises(BackendError, match=r"request 1: \d+ tokens of prompt and 4 of answer exceed .* 1024 tokens"):
+    with pytest.raises(BackendError, match=r"^\d+ tokens of prompt and 4 of answer exceed .* 1024 tokens"):
         list(backend.generate(requests))
     assert backend.meter.calls == before
 
 
 def test_an_option_without_text_is_refused(backend: LlamaCppBackend) -> None:
-    with pytest.raises(BackendError, match="request 0: an option has no text"):
+    with pytest.raises(BackendError, match="an option has no text"):
         list(backend.choose([ChooseRequest(prompt=prompt("Kenya"), options=("BLOCK", ""))]))
 
 
@@ -157,9 +157,7 @@ def test_loading_and_answering_print_nothing(capfd: pytest.CaptureFixture[str]) 
 def over_documents(documents: str, question: str) -> GenerateRequest:
     turn = f"{documents}\nQuestion: {question}\nAnswer:"
     messages = (Message("system", "Answer from the documents."), Message("user", turn))
-    return GenerateRequest(
-        prompt=Prompt(messages=messages, shared=1, head=len(documents)), max_tokens=3, stop=("\n",)
-    )
+    return GenerateRequest(prompt=Prompt(messages=messages, shared=1, head=len(documents)), max_tokens=3, stop=("\n",))
 
 
 def test_documents_shared_by_several_queries_are_evaluated_once_and_change_no_bit(backend: LlamaCppBackend) -> None:

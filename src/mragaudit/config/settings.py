@@ -74,13 +74,13 @@ class Translate(Section):
     """English queries into every other language."""
 
     protect_anchors: bool = Field(False, description="swap anchors for placeholders during translation (an ablation)")
-    max_tokens: int = Field(64, ge=1, description="longest translation, in tokens")
+    max_tokens: int = Field(48, ge=1, description="longest translation, in tokens")
 
 
 class Backtranslate(Section):
     """Queries back into English."""
 
-    max_tokens: int = Field(64, ge=1, description="longest back-translation, in tokens")
+    max_tokens: int = Field(48, ge=1, description="longest back-translation, in tokens")
 
 
 class Retrieve(Section):

@@ -45,7 +45,7 @@ class FlatIndex:
         self._sidecar = sidecar
 
     @classmethod
-    def build(cls, vectors: NDArray[np.float32], doc_ids: Sequence[str], embedder: ModelIdentity) -> Self:
+    def build(cls, vectors: NDArray[np.float32], *, doc_ids: Sequence[str], embedder: ModelIdentity) -> Self:
         """Return the index of vectors of shape (n_documents, dimensions)."""
         faiss = import_package("faiss", extra="embedded")
         index = faiss.IndexFlatIP(vectors.shape[1])

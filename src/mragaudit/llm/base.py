@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mragaudit.errors import BackendError
+from mragaudit.errors import RequestError
 from mragaudit.protocols import Prompt
 
 BATCH_CALLS = 16
@@ -20,13 +20,13 @@ LOGPROB_DECIMALS = 6
 
 
 def check_prompt(prompt: Prompt, *, position: int) -> None:
-    """Raise BackendError, naming the position of the request, for a prompt that no model can continue."""
+    """Raise RequestError for a prompt that no model can continue."""
     if not prompt.messages or prompt.messages[-1].speaker != "user":
-        raise BackendError(f"request {position}: the last message of a prompt is the user's")
+        raise RequestError("the last message of a prompt is the user's", position=position)
     if not 0 <= prompt.shared < len(prompt.messages):
-        raise BackendError(
-            f"request {position}: shared is {prompt.shared}, but of {len(prompt.messages)} messages "
-            "at least the last one is not shared"
+        raise RequestError(
+            f"shared is {prompt.shared}, but of {len(prompt.messages)} messages at least the last one is not shared",
+            position=position,
         )
 
 

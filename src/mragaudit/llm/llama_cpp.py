@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mragaudit.errors import BackendError
+from mragaudit.errors import BackendError, RequestError
 from mragaudit.llm.base import (
     BATCH_CALLS,
     BATCH_SECONDS,
@@ -157,7 +157,7 @@ class LlamaCppBackend:
         try:
             rendered = self._render(prompt)
         except ValueError as error:
-            raise BackendError(f"request {position}: the model's chat template refuses it: {error}") from error
+            raise RequestError(f"the model's chat template refuses it: {error}", position=position) from error
         texts = [text for text in (rendered.shared, rendered.head, rendered.rest) if text]
         parts = [*(self._known_tokens(text) for text in texts[:-1]), self._tokens_of(texts[-1])]
         # The model continues what was evaluated last, so the last part is never one to be reused.
@@ -175,15 +175,16 @@ class LlamaCppBackend:
     def _option_tokens(self, request: ChooseRequest, position: int) -> list[list[int]]:
         lead = "" if self._chat else " "
         if not all(request.options):
-            raise BackendError(f"request {position}: an option has no text")
+            raise RequestError("an option has no text", position=position)
         return [self._engine.vocabulary.tokenize(lead + text, parse_special=False) for text in request.options]
 
     def _check_fits(self, plan: _Plan, *, room: int) -> None:
         limit = self._engine.context_tokens
         if plan.prompt_tokens + room > limit:
-            raise BackendError(
-                f"request {plan.position}: {plan.prompt_tokens} tokens of prompt and {room} of answer exceed the "
-                f"context of {limit} tokens; raise context_tokens or shorten the prompt"
+            raise RequestError(
+                f"{plan.prompt_tokens} tokens of prompt and {room} of answer exceed the "
+                f"context of {limit} tokens; raise context_tokens or shorten the prompt",
+                position=plan.position,
             )
 
     def _evaluate(self, plan: _Plan) -> None:

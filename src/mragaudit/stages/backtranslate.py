@@ -20,7 +20,8 @@ def run(*, translations: Path, backtranslations: Path, job: ModelJob, settings: 
     """Write `backtranslations/{shard}.jsonl`: one row for each trial that is not asked in English."""
     trials = [row for row in read_records(translations, Translation, key=translation_key) if row.lang != "en"]
     arrived = [row for row in trials if row.not_evaluated is None]
-    answers = job.caller("back_translator", settings.roles.back_translator).generate(_requests(arrived, settings))
+    caller = job.caller("back_translator", settings.roles.back_translator)
+    answers = caller.generate(_requests(arrived, settings), trials=[row.trial_id for row in arrived])
     rows = [_lost(row) for row in trials if row.not_evaluated is not None]
     rows += [_row(row, answer) for row, answer in zip(arrived, answers, strict=True)]
     rows = _with_similarity(rows, trials, settings=settings, job=job)

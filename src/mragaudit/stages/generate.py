@@ -40,7 +40,9 @@ def run(
         _request(row, [texts[doc_id] for doc_id in shown[row.trial_id]], templates[row.lang], settings)
         for row in arrived
     ]
-    answers = job.caller("generator", settings.roles.generator).generate(requests)
+    answers = job.caller("generator", settings.roles.generator).generate(
+        requests, trials=[row.trial_id for row in arrived]
+    )
     rows = [_row(row, answer, shown) for row, answer in zip(arrived, answers, strict=True)]
     rows += [_lost(row, f"translation: {row.not_evaluated}") for row in trials if row.not_evaluated is not None]
     write_records(generations, rows, key=trial_key)

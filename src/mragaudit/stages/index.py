@@ -18,5 +18,6 @@ def run(*, documents: Path, folder: Path, job: ModelJob, settings: Settings) -> 
     require_enough_documents(len(rows), k=settings.retrieve.k)
     embedder = job.embedder(settings.roles.embedder)
     vectors = embedder.embed_documents([row.text for row in rows])
-    FlatIndex.build(vectors, [row.doc_id for row in rows], embedder.identity).save(folder)
+    doc_ids = [row.doc_id for row in rows]
+    FlatIndex.build(vectors, doc_ids=doc_ids, embedder=embedder.identity).save(folder)
     job.finish(n_expected=len(rows), n_actual=len(rows), n_not_evaluated=0)

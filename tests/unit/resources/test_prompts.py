@@ -33,7 +33,7 @@ def test_a_role_has_one_file_for_each_of_its_languages(role: str) -> None:
 @pytest.mark.parametrize("role", ["translator", "back_translator"])
 def test_translators_load_and_have_the_same_number_of_shots(role: str) -> None:
     templates = [load_template(PROMPTS, role, lang) for lang in TRANSLATED]  # type: ignore[arg-type]  # parametrised
-    assert {len(template.shots) for template in templates} == {5}
+    assert {len(template.shots) for template in templates} == {6}
 
 
 @pytest.mark.parametrize("lang", TRANSLATED)
