@@ -13,7 +13,6 @@ from typing import Any, Literal
 import msgspec
 
 from mragaudit.errors import ConfigError, MissingPackageError, did_you_mean
-from mragaudit.protocols import ModelIdentity
 
 Kind = Literal["llm", "embedder"]
 
@@ -72,10 +71,14 @@ def load(kind: Kind, name: str) -> Any:
 
     Raises ConfigError for an unknown name, MissingPackageError when an optional package is absent.
     """
-    entry = plugin(kind, name)
     for package in missing_packages(kind, name):
-        raise MissingPackageError(_missing(package, extra=entry.extra))
-    module, _, attribute = entry.target.partition(":")
+        raise MissingPackageError(_missing(package, extra=plugin(kind, name).extra))
+    return locate(kind, name)
+
+
+def locate(kind: Kind, name: str) -> Any:
+    """Return a plugin's class without asking for its optional packages; it may be asked who it is, not made."""
+    module, _, attribute = plugin(kind, name).target.partition(":")
     return getattr(importlib.import_module(module), attribute)
 
 
@@ -97,17 +100,6 @@ def create(kind: Kind, name: str, *, options: Mapping[str, object]) -> Any:
             raise ConfigError(f'{where}: the option "{key}" is missing')
     hints = typing.get_type_hints(made.__init__)
     return made(**{key: _checked(value, hints[key], where=f"{where}.{key}") for key, value in options.items()})
-
-
-def identify(name: str, *, options: Mapping[str, object]) -> ModelIdentity:
-    """Return what determines a language model's answers, without loading it or its package.
-
-    Every backend class says it in a static method `identify`, which takes the options of its constructor.
-    """
-    module, _, attribute = plugin("llm", name).target.partition(":")
-    backend = getattr(importlib.import_module(module), attribute)
-    identity: ModelIdentity = backend.identify(**options)
-    return identity
 
 
 def _checked(value: object, kind: Any, *, where: str) -> object:

@@ -24,9 +24,7 @@ RUN = f"results/{SETTINGS.run}"
 SHARDS = list(SETTINGS.shard_names)
 JUDGES = list(SETTINGS.judge.variants)
 FILTERS = list(SETTINGS.filter.variants)
-BACKENDS = {
-    name: module_of("embedder" if name == "embedder" else "llm", role.backend) for name, role in SETTINGS.roles
-}
+BACKENDS = {name: module_of("embedder" if name == "embedder" else "llm", role.backend) for name, role in SETTINGS.roles}
 THREADS = max(1, workflow.cores // SETTINGS.shards) if workflow.cores else 1
 
 used = partial(settings_slice, SETTINGS)

@@ -9,9 +9,7 @@ rule score:
         backtranslations=expand("results/{{run}}/backtranslations/{shard}.jsonl", shard=SHARDS),
         retrieval=expand("results/{{run}}/retrieval/{shard}.jsonl", shard=SHARDS),
         generations=expand("results/{{run}}/generations/{shard}.jsonl", shard=SHARDS),
-        judgements=expand(
-            "results/{{run}}/judgements/{judge}/{shard}.jsonl", judge=JUDGES, shard=SHARDS
-        ),
+        judgements=expand("results/{{run}}/judgements/{judge}/{shard}.jsonl", judge=JUDGES, shard=SHARDS),
         filtered=expand("results/{{run}}/filtered/{filter}/{shard}.jsonl", filter=FILTERS, shard=SHARDS),
     output:
         trials="results/{run}/trials.jsonl",

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mragaudit.errors import BackendError, RequestError
+from mragaudit.errors import RequestError
 from mragaudit.llm.base import (
     BATCH_CALLS,
     BATCH_SECONDS,

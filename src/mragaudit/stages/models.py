@@ -9,7 +9,7 @@ from mragaudit.config.settings import EmbedderRole, Role, Roles, Settings
 from mragaudit.errors import ConfigError
 from mragaudit.llm.retry import RetryingBackend
 from mragaudit.protocols import Backend, Embedder, ModelIdentity
-from mragaudit.registry import create, identify
+from mragaudit.registry import create, locate
 
 LANGUAGE_ROLES = ("translator", "back_translator", "judge", "generator")
 REMOTE_OPTION = "base_url"
@@ -17,7 +17,8 @@ REMOTE_OPTION = "base_url"
 
 def identity_of(role: Role) -> ModelIdentity:
     """Return what determines a role's answers, without loading its model."""
-    return identify(role.backend, options=_options(role))
+    identity: ModelIdentity = locate("llm", role.backend).identify(**_options(role))
+    return identity
 
 
 def load_backend(role: Role, *, threads: int) -> Backend:
