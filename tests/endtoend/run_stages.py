@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -178,9 +177,3 @@ class Pipeline:
             manifest.run(run_folder=self.paths.root, manifest=self.paths.manifest, settings=self.settings)
         with self._log("report"):
             report.run(run_folder=self.paths.root, html=self.paths.report, settings=self.settings)
-
-
-def mappings_of(config: Path) -> Mapping[str, Any]:
-    """Return a config file as plain data."""
-    content: Mapping[str, Any] = yaml.safe_load(config.read_text(encoding="utf-8"))
-    return content

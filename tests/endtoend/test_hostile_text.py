@@ -23,6 +23,8 @@ from mragaudit.records.trials import Trial, trial_row_key
 
 __all__ = ["browser"]
 
+pytestmark = pytest.mark.slow
+
 TRIALS_ASKED = 23  # (5 attacks + 5 benign questions) in two languages, 3 queries by people
 SHARD = "1-of-1"
 
@@ -35,14 +37,20 @@ class Page(HTMLParser):
         self.tags: list[str] = []
         self.attributes: list[tuple[str, str | None]] = []
         self.text: list[str] = []
+        self._feeds_text = True
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         self.attributes += attrs
+        self._feeds_text = tag not in ("script", "style")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._feeds_text = self._feeds_text or tag in ("script", "style")
 
     def handle_data(self, data: str) -> None:
-        self.text.append(data)
+        if self._feeds_text:
+            self.text.append(data)
 
 
 @pytest.fixture(scope="module")
@@ -100,8 +108,14 @@ def test_braces_are_not_computed(source: str) -> None:
     assert source.count("{{7*7}}") > TRIALS_ASKED
 
 
-def test_no_hidden_character_stands_bare_in_the_report(source: str) -> None:
-    assert {char for char in "\0\u202e\u2028" if char in source} == set()
+def test_no_hidden_character_stands_bare_in_the_page(page: Page) -> None:
+    shown = "".join(page.text)
+    assert {char for char in "\0\u202e\u2028" if char in shown} == set()
+    assert "⟨U+202E⟩" in shown
+
+
+def test_no_line_separator_and_no_nul_stands_bare_in_the_data_of_the_script(source: str) -> None:
+    assert {char for char in "\0\u2028\u2029" if char in source} == set()
 
 
 def test_hostile_planted_values_are_masked(source: str) -> None:
@@ -123,16 +137,18 @@ def test_no_cell_of_a_table_is_a_formula(finished: RunPaths) -> None:
 
 
 @pytest.mark.chromium
-def test_a_browser_runs_nothing_and_the_trial_filter_works(browser: Chrome, finished: RunPaths) -> None:  # noqa: F811 - a fixture
+def test_a_browser_runs_nothing_and_the_trial_filter_works(browser: Chrome, finished: RunPaths) -> None:
     browser.get_log("browser")
     browser.get_log("performance")
     browser.get(finished.report.as_uri())
+    n_trials = len(finished.trials.read_bytes().splitlines())
     Select(browser.find_element(By.ID, "filter-lang")).select_by_visible_text("Arabic")
     rows = trial_rows(browser)
-    assert browser.find_element(By.ID, "trial-count").text == f"{len(rows)} of 31 trials"
+    assert browser.find_element(By.ID, "trial-count").text == f"{len(rows)} of {n_trials} trials"
     assert rows
     browser.find_element(By.CSS_SELECTOR, ".opener").click()
     assert browser.find_elements(By.CSS_SELECTOR, ".trace")
     assert browser.execute_script("return document.querySelector('img[onerror], img[src=x]') === null")
     assert browser.get_log("browser") == []
-    assert requests_of(browser) == []
+    own_pages = ("chrome:", "chrome-untrusted:")  # the browser's first tab may still be loading
+    assert [url for url in requests_of(browser) if not url.startswith(own_pages)] == []

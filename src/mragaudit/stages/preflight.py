@@ -39,8 +39,8 @@ def _require_languages(settings: Settings) -> None:
     """Load all files of every language once, so that a missing or bad one shows before any model is loaded."""
     folder = resource_folder(settings.resources)
     for lang in settings.languages:
-        load_language(folder / "languages", lang)
         _require_prompts(folder / "prompts", lang)
+        load_language(folder / "languages", lang)
     if settings.judge.variants:
         per_class = settings.judge.controls_per_class
         load_controls(folder / "controls", languages=settings.languages, per_class=per_class)
