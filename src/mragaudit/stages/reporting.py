@@ -64,7 +64,13 @@ def _licences(path: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     with path.open(encoding="utf-8", newline="") as handle:
-        return {row["name"]: row["licence"] for row in csv.DictReader(handle)}
+        return {_package(row["name"]): row["licence"] for row in csv.DictReader(handle)}
+
+
+def _package(name: str) -> str:
+    """Return the package of an entry: `file (package x)` is x."""
+    _, found, package = name.partition("(package ")
+    return package.rstrip(")") if found else name
 
 
 def published_beside(settings: Settings) -> PublishedFigures | None:
