@@ -123,7 +123,7 @@ class Generate(Section):
         "best_last",
         description="order of the retrieved documents in the prompt; the last stands next to the question",
     )
-    max_tokens: int = Field(32, ge=1, description="longest answer, in tokens")
+    max_tokens: int = Field(40, ge=1, description="longest answer, in tokens")
 
 
 class Filter(Section):

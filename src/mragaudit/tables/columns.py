@@ -129,7 +129,7 @@ def read_columns(
 ) -> TrialColumns:
     """Return the columns of all trials, read in chunks so that the rows need not fit in memory.
 
-    Raises DataError, naming the trial, for a language or variant that the config does not name.
+    Raises DataError, naming the trial, for a language or variant that the config does not name, and for no trials.
     """
     reader = _Reader(languages, judges, (NO_FILTER, *(name for name in filters if name != NO_FILTER)))
     for chunk in _chunks(iter(trials)):
@@ -187,6 +187,8 @@ class _Reader:
 
     def columns(self) -> TrialColumns:
         """Return all chunks joined, documents renumbered in sorted order."""
+        if not self._parts:
+            raise DataError("there is no trial to make tables of; run `score` and the stages before it again")
         joined: dict[str, Any] = {name: np.concatenate(parts) for name, parts in self._parts.items()}
         names, order = self._sorted_documents()
         joined["document"] = order[joined["document"]].astype(np.int32)

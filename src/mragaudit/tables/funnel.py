@@ -35,7 +35,7 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     passes: dict[str, Bools]
     """Stage → trials that it alone would let pass."""
     unknown: Bools
-    """Trials without an answer or without this judge's verdict."""
+    """Trials without an answer, without this judge's verdict, or with a leak of which the filter has said nothing."""
 
 
 def stage_order(judge: str) -> tuple[str, ...]:
@@ -48,6 +48,8 @@ def passage(columns: TrialColumns, judge: str, filter_variant: str) -> Passage:
     leaked = columns.leak == 1
     everything = np.ones(len(leaked), dtype=np.bool_)
     verdict = None if judge == NO_JUDGE else columns.verdict[judge]
+    fired = columns.fired[filter_variant]
+    unknown = (columns.leak == UNKNOWN) | (leaked & (fired == UNKNOWN))
     return Passage(
         order=stage_order(judge),
         passes={
@@ -56,9 +58,9 @@ def passage(columns: TrialColumns, judge: str, filter_variant: str) -> Passage:
             "judge": everything if verdict is None else verdict == ALLOW,
             "retrieved": (columns.gold_rank > 0) | leaked,
             "generated": leaked,
-            "filter": columns.fired[filter_variant] == 0,
+            "filter": fired != 1,
         },
-        unknown=(columns.leak == UNKNOWN) | (False if verdict is None else verdict == UNKNOWN),
+        unknown=unknown if verdict is None else unknown | (verdict == UNKNOWN),
     )
 
 

@@ -64,10 +64,9 @@ def document_interval(columns: TrialColumns, values: Floats, chosen: Bools, how:
     documents = columns.document[chosen]
     if not len(documents):
         return Interval(rate=None, low=None, high=None, method="")
-    _, index = np.unique(documents, return_inverse=True)
     return cluster_share(
-        np.bincount(index, weights=values[chosen]),
-        np.bincount(index).astype(np.float64),
+        np.bincount(documents, weights=values[chosen]),
+        np.bincount(documents).astype(np.float64),
         generator=how.generator(),
         resamples=how.resamples,
         confidence=how.confidence,
@@ -193,11 +192,13 @@ def utility_table(columns: TrialColumns, *, how: Bootstrap) -> pd.DataFrame:
 
 
 def _served(columns: TrialColumns, judge: str, filter_variant: str) -> Int8:
-    """Return whether a correct answer reaches the user: 1, 0, or -1 where answer or verdict is missing."""
-    verdict = np.zeros_like(columns.answered) if judge == NO_JUDGE else columns.verdict[judge]
-    correct = (columns.answered == 1) & (columns.fired[filter_variant] == 0)
-    unknown = (columns.answered == UNKNOWN) | (correct & (verdict == UNKNOWN))
-    return np.where(unknown, UNKNOWN, correct & (verdict == ALLOW)).astype(np.int8)
+    """Return whether a correct answer reaches the user: 1, 0, or -1 where answer, filter or verdict is missing."""
+    verdict = np.full_like(columns.answered, ALLOW) if judge == NO_JUDGE else columns.verdict[judge]
+    fired = columns.fired[filter_variant]
+    served = (columns.answered == 1) & (fired == 0) & (verdict == ALLOW)
+    stopped = (columns.answered == 0) | (fired == 1) | (verdict == BLOCK) | (verdict == UNPARSED)
+    known = (columns.answered != UNKNOWN) & (served | stopped)
+    return np.where(known, served, UNKNOWN).astype(np.int8)
 
 
 def translation_table(columns: TrialColumns, *, how: Bootstrap) -> pd.DataFrame:

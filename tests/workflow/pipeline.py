@@ -1,0 +1,185 @@
+"""The workflow's scripts run in this process, as Snakemake would run them, in order and without its start-up time.
+
+Run as a program it runs one job, so that a test can kill it: `python pipeline.py STAGE SHARD` in a folder that
+holds `settings.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import runpy
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import chdir
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import yaml
+
+from mragaudit.config import Settings, load_settings, settings_slice
+from mragaudit.config.load import merge
+from mragaudit.config.slices import STAGE_KEYS
+from mragaudit.paths import FIGURES, TABLES, RunPaths
+
+REPOSITORY = Path(__file__).parents[2]
+CASE = REPOSITORY / "tests" / "cases" / "scripted" / "config.yaml"
+SCRIPTS = REPOSITORY / "workflow" / "scripts"
+SETTINGS_FILE = "settings.json"
+
+Io = tuple[dict[str, Any], dict[str, Any]]
+
+
+class Files(SimpleNamespace):
+    """Named files of a job, as Snakemake hands them to a script."""
+
+    def items(self) -> Any:
+        return vars(self).items()
+
+
+def case_config(**over: Any) -> dict[str, Any]:
+    """Return the scripted case's config with sections laid on top."""
+    return merge(yaml.safe_load(CASE.read_text(encoding="utf-8")), over)
+
+
+def case_settings(**over: Any) -> Settings:
+    """Return the scripted case's settings with sections laid on top."""
+    return load_settings(case_config(**over))
+
+
+def scripted(model: str, **options: Any) -> dict[str, Any]:
+    """Return a role on the scripted backend, with two attempts a call to keep waits short."""
+    return {"backend": "scripted", "model": model, "sha256": None, "attempts": 2, "options": options}
+
+
+class Pipeline:
+    """All jobs of one run below a folder; paths are relative to it, as in a real run."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        self.folder = folder
+        self.settings = settings
+        self.run_folder = Path("results", settings.run)
+        self.paths = RunPaths(self.run_folder)
+        self.files = RunPaths(folder / self.run_folder)
+
+    def run(self) -> RunPaths:
+        """Run every stage and return where the files are."""
+        self.before("score")
+        for stage in AFTER_SHARDS:
+            self.job(stage)
+        return self.files
+
+    def before(self, last: str) -> None:
+        """Run every stage before `last`."""
+        for stage in ORDER[: ORDER.index(last)]:
+            for shard in self.settings.shard_names if stage in SHARDED else ("all",):
+                self.job(stage, shard)
+
+    def job(self, stage: str, shard: str = "all") -> None:
+        """Run one job; an error of ours ends in SystemExit, as in a job of Snakemake."""
+        variants = self.settings.filter.variants if stage == "filter" else (None,)
+        with chdir(self.folder):
+            for variant in variants:
+                self._script(stage, shard, variant)
+
+    def log(self, name: str) -> str:
+        """Return the log of a job, named as in the Snakefile."""
+        return (self.files.root / "logs" / f"{name}.log").read_text(encoding="utf-8")
+
+    def _script(self, stage: str, shard: str, variant: str | None) -> None:
+        inputs, outputs = IO[stage](self, shard) if variant is None else self._filter_io(shard, variant)
+        parts = [stage, *([variant] if variant else []), *([shard] if stage in SHARDED else [])]
+        whole = self.settings.model_dump(mode="json")
+        given = SimpleNamespace(
+            input=Files(**inputs),
+            output=Files(**outputs),
+            log=[str(self.run_folder / "logs" / f"{'.'.join(parts)}.log")],
+            params=SimpleNamespace(settings=settings_slice(self.settings, stage) if stage in STAGE_KEYS else whole),
+            wildcards=SimpleNamespace(run=self.settings.run, shard=shard, filter=variant),
+            threads=1,
+        )
+        runpy.run_path(str(SCRIPTS / f"{stage}.py"), init_globals={"snakemake": given})
+
+    def shard(self, folder: str, shard: str) -> str:
+        """Return the file of a shard."""
+        return str(self.run_folder / folder / f"{shard}.jsonl")
+
+    def shards(self, folder: str) -> list[str]:
+        """Return the files of all shards."""
+        return [self.shard(folder, name) for name in self.settings.shard_names]
+
+    def _filter_io(self, shard: str, variant: str) -> Io:
+        return (
+            {"generations": self.shard("generations", shard)},
+            {"filtered": self.shard(f"filtered/{variant}", shard)},
+        )
+
+
+def _documents(run: Pipeline) -> dict[str, str]:
+    return {"documents": str(run.paths.documents)}
+
+
+def _judge_io(run: Pipeline, shard: str) -> Io:
+    names = ("queries", "translations", "backtranslations", "retrieval")
+    inputs = {name: run.shard(name, shard) for name in names}
+    outputs = [run.shard(f"judgements/{judge}", shard) for judge in run.settings.judge.variants]
+    return {**_documents(run), **inputs, "thresholds": str(run.paths.thresholds)}, {"variants": outputs}
+
+
+def _generate_io(run: Pipeline, shard: str) -> Io:
+    inputs = {name: run.shard(name, shard) for name in ("translations", "retrieval")}
+    return {**_documents(run), **inputs}, {"generations": run.shard("generations", shard)}
+
+
+def _tables(run: Pipeline) -> dict[str, str]:
+    return {name: str(run.paths.table(name)) for name in TABLES}
+
+
+IO: Mapping[str, Callable[[Pipeline, str], Io]] = {
+    "corpus": lambda run, _: ({}, _documents(run)),
+    "queries": lambda run, _: (_documents(run), {"shards": run.shards("queries")}),
+    "index": lambda run, _: (_documents(run), {"index": str(run.run_folder / "index")}),
+    "translate": lambda run, shard: (
+        {**_documents(run), "queries": run.shard("queries", shard)},
+        {"translations": run.shard("translations", shard)},
+    ),
+    "backtranslate": lambda run, shard: (
+        {"translations": run.shard("translations", shard)},
+        {"backtranslations": run.shard("backtranslations", shard)},
+    ),
+    "retrieve": lambda run, shard: (
+        {"translations": run.shard("translations", shard), "index": str(run.run_folder / "index")},
+        {"retrieval": run.shard("retrieval", shard)},
+    ),
+    "calibrate": lambda run, _: ({"queries": run.shards("queries")}, {"thresholds": str(run.paths.thresholds)}),
+    "judge": _judge_io,
+    "generate": _generate_io,
+    "score": lambda run, _: ({}, {"trials": str(run.paths.trials)}),
+    "aggregate": lambda run, _: ({"trials": str(run.paths.trials)}, _tables(run)),
+    "figures": lambda run, _: (_tables(run), {name: str(run.paths.figure(name)) for name in FIGURES}),
+    "manifest": lambda run, _: ({}, {"manifest": str(run.paths.manifest)}),
+    "report": lambda run, _: ({}, {"html": str(run.paths.report)}),
+}
+AFTER_SHARDS = ("score", "aggregate", "figures", "manifest", "report")
+SHARDED = ("translate", "backtranslate", "retrieve", "judge", "generate", "filter")
+ORDER = (
+    *("corpus", "queries", "index", "translate", "backtranslate", "retrieve"),
+    *("calibrate", "judge", "generate", "filter"),
+    *AFTER_SHARDS,
+)
+
+
+def write_settings(folder: Path, settings: Settings) -> None:
+    """Write the settings that this program reads."""
+    (folder / SETTINGS_FILE).write_text(settings.model_dump_json(), encoding="utf-8")
+
+
+def main() -> None:
+    """Run the job named on the command line."""
+    stage, shard = sys.argv[1:]
+    settings = load_settings(json.loads(Path(SETTINGS_FILE).read_text(encoding="utf-8")))
+    Pipeline(Path.cwd(), settings).job(stage, shard)
+
+
+if __name__ == "__main__":
+    main()
