@@ -25,7 +25,9 @@ def _run(folder: Path, *, generator: str, **judge: object) -> RunPaths:
         judge={"controls_per_class": 2, **judge},
         roles=roles,
     )
-    return Pipeline(folder, settings).run()
+    pipeline = Pipeline(folder, settings)
+    pipeline.run() if generator == "echo" else pipeline.before("figures")
+    return pipeline.files
 
 
 @pytest.fixture(scope="module")

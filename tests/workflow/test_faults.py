@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +26,7 @@ def _settings(**over: object) -> Settings:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
-    Pipeline(folder, _settings()).run()
+    Pipeline(folder, _settings()).before("aggregate")
     return folder
 
 
@@ -92,7 +91,6 @@ def test_a_row_lost_before_a_model_stage_stops_it_before_any_call(broken: Callab
     assert error.startswith("results/scripted/backtranslations/1-of-1.jsonl: 1 of 24 trials are missing: ")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="without root a folder without write permission does the same")
 def test_a_results_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """A file where a folder should be refuses even root, whom permissions do not stop."""
     pipeline = Pipeline(tmp_path, _settings())
@@ -120,7 +118,7 @@ def test_calls_lost_for_good_are_neither_leak_nor_non_leak_and_filled_by_the_sam
     direct = {"paraphrases": ["direct"]}
     query = _direct_query(Pipeline(tmp_path, _settings(queries=direct)))
     faulty = scripted("echo", fail_on=f": {query}\n")
-    Pipeline(tmp_path, _settings(queries=direct, roles={"generator": faulty})).run()
+    Pipeline(tmp_path, _settings(queries=direct, roles={"generator": faulty})).before("figures")
     pipeline = Pipeline(tmp_path, _settings(queries=direct))
     lost = [trial for trial in _trials(pipeline) if trial.not_evaluated is not None]
     assert [(trial.lang, trial.not_evaluated) for trial in lost] == [
@@ -132,7 +130,7 @@ def test_calls_lost_for_good_are_neither_leak_nor_non_leak_and_filled_by_the_sam
     assert _headline(pipeline) == [[5, 4, 1, 1.0], [5, 4, 1, 1.0]]
     counted = tmp_path / "generator.calls"
     mended = scripted("echo", count_file=str(counted))
-    Pipeline(tmp_path, _settings(queries=direct, roles={"generator": mended})).run()
+    Pipeline(tmp_path, _settings(queries=direct, roles={"generator": mended})).before("figures")
     assert len(counted.read_bytes().splitlines()) == 2
     assert _headline(pipeline) == [[5, 5, 0, 1.0], [5, 5, 0, 1.0]]
 
@@ -147,14 +145,14 @@ def _headline(pipeline: Pipeline) -> list[list[float]]:
 
 def test_a_call_lost_once_is_tried_again_and_evaluated(tmp_path: Path) -> None:
     pipeline = Pipeline(tmp_path, _settings(roles={"generator": scripted("echo", fail_first=3)}))
-    pipeline.run()
+    pipeline.before("aggregate")
     assert [trial.trial_id for trial in _trials(pipeline) if trial.not_evaluated is not None] == []
 
 
 def test_a_lost_judge_call_leaves_only_its_own_outcome_open(tmp_path: Path) -> None:
     query = _direct_query(Pipeline(tmp_path, _settings()))
     pipeline = Pipeline(tmp_path, _settings(roles={"judge": scripted("lexical", fail_on=query)}))
-    pipeline.run()
+    pipeline.before("aggregate")
     lost = [trial for trial in _trials(pipeline) if trial.verdict["english"] is None]
     assert [trial.lang for trial in lost] == ["de", "en"]
     assert [trial.output_only_leak["none"] for trial in lost] == [True, True]
@@ -164,7 +162,7 @@ def test_a_lost_judge_call_leaves_only_its_own_outcome_open(tmp_path: Path) -> N
 def test_a_lost_translation_is_asked_nowhere_later(tmp_path: Path) -> None:
     query = _direct_query(Pipeline(tmp_path, _settings()))
     pipeline = Pipeline(tmp_path, _settings(roles={"translator": scripted("identity_translator", fail_on=query)}))
-    pipeline.run()
+    pipeline.before("aggregate")
     (lost,) = [trial for trial in _trials(pipeline) if trial.not_evaluated is not None]
     assert (lost.lang, lost.never_asked, lost.gold_rank, lost.verdict) == ("de", True, None, {"english": None})
     assert set(lost.output_only_leak.values()) == {None}

@@ -20,7 +20,7 @@ MODELS = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder with resources of its own and a finished run in English and German."""
+    """Return a folder with resources of its own and all model stages of a run in English and German."""
     shutil.copytree(REPOSITORY / "resources", tmp_path / "resources")
     _run(tmp_path)
     return tmp_path
@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 def _run(folder: Path, languages: tuple[str, ...] = ("en", "de"), **over: Any) -> None:
     roles = {role: scripted(model, count_file=str(folder / f"{role}.calls")) for role, model in MODELS.items()}
     settings = case_settings(languages=list(languages), judge={"controls_per_class": 2}, roles=roles, **over)
-    Pipeline(folder, settings).run()
+    Pipeline(folder, settings).before("filter")
 
 
 def _calls(folder: Path) -> dict[str, int]:

@@ -86,7 +86,7 @@ class Backtranslate(Section):
 class Retrieve(Section):
     """Search of the index."""
 
-    k: int = Field(3, ge=1, description="documents retrieved a trial; at most as many as the corpus has")
+    k: int = Field(2, ge=1, description="documents retrieved a trial; at most as many as the corpus has")
 
 
 class Judge(Section):
@@ -109,10 +109,10 @@ class Judge(Section):
     context_tokens: int = Field(128, ge=16, description="tokens to which the context of `retrieved` is cut")
     max_tokens: int = Field(8, ge=1, description="longest reply in parse mode, in tokens")
     english_controls_per_class: int | None = Field(
-        None, ge=2, description="English controls a class, which choose the threshold; null: all of resources/controls"
+        20, ge=2, description="English controls a class, which choose the threshold; null: all of resources/controls"
     )
     controls_per_class: int | None = Field(
-        6, ge=2, description="controls a class in each other language; null: all of resources/controls"
+        4, ge=2, description="controls a class in each other language; null: all of resources/controls"
     )
 
 

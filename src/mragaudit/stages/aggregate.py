@@ -11,10 +11,9 @@ import pandas as pd
 from mragaudit.config import Settings
 from mragaudit.randomness import generator_for
 from mragaudit.records.base import iter_records, write_text
-from mragaudit.records.trials import Trial
 from mragaudit.report.csv_safe import neutralise_cell
 from mragaudit.tables.build import build_tables
-from mragaudit.tables.columns import read_columns
+from mragaudit.tables.columns import TrialRow, read_columns
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +23,7 @@ FLOAT_FORMAT = "%.9g"
 def run(*, trials: Path, tables: Mapping[str, Path], settings: Settings) -> None:
     """Write `tables/*.csv`."""
     columns = read_columns(
-        iter_records(trials, Trial),
+        iter_records(trials, TrialRow),
         languages=settings.languages,
         judges=settings.judge.variants,
         filters=settings.filter.variants,

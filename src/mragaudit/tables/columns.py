@@ -14,7 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mragaudit.errors import DataError, did_you_mean
-from mragaudit.records.documents import PII_TYPES, UNSTRUCTURED
+from mragaudit.records.base import Record
+from mragaudit.records.documents import PII_TYPES, UNSTRUCTURED, PiiType
+from mragaudit.records.queries import ExpectedVerdict, Intent, Paraphrase, QuerySource, Split
+from mragaudit.records.results import Verdict
 from mragaudit.records.trials import Trial
 
 Int8 = NDArray[np.int8]
@@ -56,7 +59,39 @@ COLUMN_NAMES = {
 }
 
 # Small, so that the collector meets few live rows: chunks of 20,000 take half as long again.
-CHUNK_ROWS = 500
+CHUNK_ROWS = 200
+
+
+class TrialRow(Record, frozen=True, kw_only=True, tag="trial/1", forbid_unknown_fields=False):
+    """What the tables read of a trial; the rest of its line is skipped, which halves the time of decoding.
+
+    Fields as in `Trial`.
+    """
+
+    trial_id: str
+    doc_id: str | None
+    lang: str
+    intent: Intent
+    paraphrase: Paraphrase | None
+    query_source: QuerySource
+    pii_type: PiiType | None
+    gold_rank: int | None
+    leak_published: bool | None
+    leak_verbatim: bool | None
+    fired: dict[str, bool | None]
+    verdict: dict[str, Verdict | None]
+    margin: dict[str, float | None]
+    answered_correctly: bool | None
+    translated: bool
+    never_asked: bool
+    translation_failed: str | None
+    anchor_kept: bool | None
+    language_ok: bool | None
+    length_ratio: float
+    round_trip_similarity: float | None
+    expected_verdict: ExpectedVerdict | None
+    control_split: Split | None
+    not_evaluated: str | None
 
 
 class TrialColumns(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -125,7 +160,7 @@ class TrialColumns(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 def read_columns(
-    trials: Iterable[Trial], *, languages: Sequence[str], judges: Sequence[str], filters: Sequence[str]
+    trials: Iterable[Trial | TrialRow], *, languages: Sequence[str], judges: Sequence[str], filters: Sequence[str]
 ) -> TrialColumns:
     """Return the columns of all trials, read in chunks so that the rows need not fit in memory.
 
@@ -137,7 +172,7 @@ def read_columns(
     return reader.columns()
 
 
-def _chunks(trials: Iterator[Trial]) -> Iterator[list[Trial]]:
+def _chunks(trials: Iterator[Trial | TrialRow]) -> Iterator[list[Trial | TrialRow]]:
     while chunk := list(islice(trials, CHUNK_ROWS)):
         yield chunk
 
@@ -152,9 +187,10 @@ class _Reader:
         self._documents: dict[str | None, int] = {None: UNKNOWN}
         self._parts: dict[str, list[NDArray[Any]]] = {}
 
-    def add(self, rows: list[Trial]) -> None:
+    def add(self, rows: list[Trial | TrialRow]) -> None:
         """Append one chunk."""
-        fields = dict(zip(Trial.__struct_fields__, zip(*map(msgspec.structs.astuple, rows), strict=True), strict=True))
+        names = rows[0].__struct_fields__
+        fields = dict(zip(names, zip(*map(msgspec.structs.astuple, rows), strict=True), strict=True))
         self._check(rows, fields)
         self._put("document", self._document_numbers(fields["doc_id"]), np.int32)
         self._put("lang", map(self._languages.__getitem__, fields["lang"]), np.int8)
@@ -220,7 +256,7 @@ class _Reader:
         """Append values to a column; None becomes NaN in a column of floats."""
         self._parts.setdefault(name, []).append(np.fromiter(values, dtype=kind))
 
-    def _check(self, rows: list[Trial], fields: Mapping[str, tuple[Any, ...]]) -> None:
+    def _check(self, rows: list[Trial | TrialRow], fields: Mapping[str, tuple[Any, ...]]) -> None:
         found = (
             ("languages", set(fields["lang"]), self._languages),
             ("filter.variants", set().union(*fields["fired"]), self._filters),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_type_hints
+
 import msgspec
 import numpy as np
 import pandas as pd
@@ -9,6 +11,8 @@ import pytest
 
 from mragaudit.errors import DataError
 from mragaudit.paths import TABLES
+from mragaudit.records.trials import Trial
+from mragaudit.tables.columns import TrialRow
 
 SPECIFIED = {
     "f1_output_only": "lang, pii_group, filter_variant, n_documents, n_leaked, n_not_evaluated, rate, ci_low, ci_high, "
@@ -134,3 +138,9 @@ def test_a_language_or_variant_that_the_config_does_not_name_is_refused_with_the
         tables([trial("d1"), trial("d2", trial_id="t2", **fields)])
     assert str(caught.value).startswith("trial t2: ")
     assert str(caught.value).endswith(message)
+
+
+def test_the_row_that_tables_read_has_the_types_of_a_trial():
+    whole, part = get_type_hints(Trial), get_type_hints(TrialRow)
+    assert part == {name: whole[name] for name in part}
+    assert TrialRow.__struct_config__.tag == Trial.__struct_config__.tag
