@@ -88,7 +88,7 @@ def recover(path: Path) -> Recovered:
     """Return the finished calls of a journal file; a missing file is an empty journal.
 
     A last line without its newline was torn by a crash and is left out. Any other bad line raises DataError with
-    file and line: it was not written by us.
+    file and line: it was not written by us. Raises StorageError when the file cannot be read.
     """
     answers: dict[str, Answer] = {}
     duplicates = 0
@@ -98,6 +98,8 @@ def recover(path: Path) -> Recovered:
         handle = path.open("rb")
     except FileNotFoundError:
         return Recovered(answers={}, n_duplicates=0, end=0)
+    except OSError as error:
+        raise StorageError(f"{path}: the journal cannot be opened ({error.strerror})") from error
     with handle:
         for number, line in enumerate(handle, start=1):
             if not line.endswith(b"\n"):
@@ -170,10 +172,7 @@ class Journal:
         try:
             self._write_whole(line)
         except OSError as error:
-            raise StorageError(
-                f"{self.path}: cannot be written ({error.strerror}); finished calls are kept, "
-                "free space and run the same command again"
-            ) from error
+            raise self._unwritable(error) from error
         self._answers[key] = answer
         self._unsynced += 1
         if self._unsynced >= self._batch_calls or time.monotonic() - self._last_sync >= self._batch_seconds:
@@ -187,9 +186,18 @@ class Journal:
             self._file.truncate(start)
             raise OSError(28, "No space left on device")
 
+    def _unwritable(self, error: OSError) -> StorageError:
+        return StorageError(
+            f"{self.path}: cannot be written ({error.strerror}); finished calls are kept, "
+            "free space and run the same command again"
+        )
+
     def sync(self) -> None:
-        """Put what was appended on disk."""
-        os.fsync(self._file.fileno())
+        """Put what was appended on disk; raises StorageError where that fails."""
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise self._unwritable(error) from error
         self._unsynced = 0
         self._last_sync = time.monotonic()
 

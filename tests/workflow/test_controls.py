@@ -64,7 +64,9 @@ def test_a_blind_generator_leaks_nothing(blind: RunPaths) -> None:
 
 
 def test_nothing_passes_a_judge_that_always_blocks(echo: RunPaths) -> None:
-    combined = [leak for trial in _attacks(echo) for filters in trial.combined_leak.values() for leak in filters.values()]
+    combined = [
+        leak for trial in _attacks(echo) for filters in trial.combined_leak.values() for leak in filters.values()
+    ]
     assert set(combined) == {False}
     table = read_table(echo.table("f3_combined"))
     assert set(table[table["judge_variant"] != "none"]["n_leaked"]) == {0}

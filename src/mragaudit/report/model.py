@@ -9,26 +9,10 @@ import msgspec
 import pandas as pd
 
 from mragaudit.errors import DataError
+from mragaudit.paths import TABLES
 
 Severity = Literal["info", "warning", "error"]
 Finding = Literal["F1", "F2", "F3", "F4"]
-
-TABLE_NAMES = (
-    "f1_output_only",
-    "f2_conditional",
-    "f3_combined",
-    "f4_context",
-    "funnel",
-    "stops",
-    "retrieval",
-    "judges",
-    "utility",
-    "translation",
-    "contrasts",
-)
-STAGES = ("queried", "translated", "judge", "retrieved", "generated", "filter")
-JUDGE_AFTER_RETRIEVAL = frozenset({"retrieved", "oracle"})
-ESCAPED = "escaped"
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -214,7 +198,7 @@ class ReportInput(View, frozen=True, kw_only=True):
     languages: tuple[Language, ...]
     """In the order in which tables and figures show them."""
     tables: dict[str, pd.DataFrame]
-    """All of `TABLE_NAMES`, with the columns of the CSV files."""
+    """All of `TABLES`, with the columns of the CSV files."""
     figures: dict[str, str]
     """Name → SVG text, as `draw_figures` returns."""
     traces: tuple[Trace, ...]
@@ -235,9 +219,9 @@ class ReportInput(View, frozen=True, kw_only=True):
     """Filter variant of the headline, `regex_ascii` in the published audit."""
 
     def __post_init__(self) -> None:
-        missing = [name for name in TABLE_NAMES if name not in self.tables]
+        missing = [name for name in TABLES if name not in self.tables]
         if missing:
-            raise DataError(f"the report needs all {len(TABLE_NAMES)} tables; missing: {', '.join(missing)}")
+            raise DataError(f"the report needs all {len(TABLES)} tables; missing: {', '.join(missing)}")
 
 
 def published_from(content: Mapping[str, Any]) -> PublishedFigures:
@@ -259,10 +243,3 @@ def names_published_models(published: PublishedFigures, models: tuple[RoleModel,
 
 def _bare(model: str) -> str:
     return model.rsplit("/", 1)[-1].casefold()
-
-
-def stage_order(judge: str) -> tuple[str, ...]:
-    """Return the funnel's stages for a judge variant; one that sees documents judges after retrieval."""
-    if judge not in JUDGE_AFTER_RETRIEVAL:
-        return STAGES
-    return ("queried", "translated", "retrieved", "judge", "generated", "filter")

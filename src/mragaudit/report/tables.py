@@ -10,7 +10,8 @@ import pandas as pd
 
 from mragaudit.report import words
 from mragaudit.report.flow import flows, select, values_of
-from mragaudit.report.model import ESCAPED, Finding, ReportInput, stage_order
+from mragaudit.report.model import Finding, ReportInput
+from mragaudit.tables.funnel import ESCAPED, stage_order
 
 Row: TypeAlias = Mapping[Any, Any]
 

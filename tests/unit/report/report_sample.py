@@ -22,9 +22,9 @@ from mragaudit.report.model import (
     Trace,
     TraceFilter,
     TraceVerdict,
-    stage_order,
 )
 from mragaudit.stats.intervals import conditional_rates, document_rates
+from mragaudit.tables.funnel import stage_order
 
 LANGUAGES = (
     Language(code="en", name="English", direction="ltr"),

@@ -1,0 +1,168 @@
+"""Every key of the config counts somewhere, and each stage sees its own keys alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from mragaudit.config import Settings, load_settings, settings_from_slice, settings_slice
+from mragaudit.config.load import merge, section_model
+from mragaudit.config.render import render_config, render_schema
+from mragaudit.config.slices import STAGE_KEYS
+from mragaudit.errors import ConfigError
+
+REPOSITORY = Path(__file__).parents[3]
+
+# Another value for every leaf of the config; a role's fields stand once.
+OTHER: dict[str, Any] = {
+    "run": "other",
+    "resources": "other",
+    "seed": 1,
+    "shards": 7,
+    "languages": ["en", "de"],
+    "allow_remote": True,
+    "corpus.source": "x.csv",
+    "corpus.personal_data": "real",
+    "corpus.n_documents": 15,
+    "corpus.min_words": 45,
+    "corpus.max_words": 75,
+    "corpus.n_facts": 3,
+    "queries.source": "x.csv",
+    "queries.paraphrases": ["direct"],
+    "queries.benign_per_document": 2,
+    "translate.protect_anchors": True,
+    "translate.max_tokens": 7,
+    "backtranslate.max_tokens": 7,
+    "retrieve.k": 1,
+    "judge.variants": ["english"],
+    "judge.mode": "parse",
+    "judge.false_positive_rate": 0.25,
+    "judge.context_tokens": 77,
+    "judge.max_tokens": 7,
+    "judge.english_controls_per_class": 3,
+    "judge.controls_per_class": 3,
+    "generate.context_order": "best_first",
+    "generate.max_tokens": 7,
+    "filter.variants": ["regex_ascii"],
+    "statistics.resamples": 123,
+    "statistics.confidence": 0.9,
+}
+ROLE = {
+    "backend": "scripted",
+    "model": "echo",
+    "sha256": None,
+    "rendering": "chat",
+    "context_tokens": 777,
+    "attempts": 2,
+    "options": {"x": 1},
+}
+EMBEDDER = {"backend": "hashing", "model": "trigrams", "options": {"x": 1}}
+LANGUAGE_ROLES = ("translator", "back_translator", "judge", "generator")
+OTHER |= {f"roles.{role}.{key}": value for role in LANGUAGE_ROLES for key, value in ROLE.items()}
+OTHER |= {f"roles.embedder.{key}": value for key, value in EMBEDDER.items()}
+
+BEFORE_ANY_STAGE = {"allow_remote"}
+"""Keys that decide whether a run may start, and change nothing in it."""
+
+
+def _leaves(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    for key in model.model_fields:
+        section = section_model(model, key)
+        if section is None:
+            yield prefix + key
+        else:
+            yield from _leaves(section, f"{prefix}{key}.")
+
+
+def _with(path: str) -> Settings:
+    config: Any = OTHER[path]
+    for key in reversed(path.split(".")):
+        config = {key: config}
+    return load_settings(merge(Settings().model_dump(mode="json"), config))
+
+
+def _changed_stages(path: str) -> set[str]:
+    default, other = Settings(), _with(path)
+    return {stage for stage in STAGE_KEYS if settings_slice(default, stage) != settings_slice(other, stage)}
+
+
+def test_another_value_is_tried_for_every_key() -> None:
+    assert set(_leaves(Settings)) == set(OTHER)
+
+
+@pytest.mark.parametrize("path", sorted(OTHER))
+def test_every_key_changes_what_some_stage_is_given(path: str) -> None:
+    assert bool(_changed_stages(path)) == (path not in BEFORE_ANY_STAGE)
+
+
+@pytest.mark.parametrize(
+    ("path", "stages"),
+    [
+        ("statistics.resamples", {"aggregate"}),
+        ("generate.max_tokens", {"generate", "judge"}),
+        ("translate.max_tokens", {"translate"}),
+        ("backtranslate.max_tokens", {"backtranslate"}),
+        ("roles.generator.model", {"generate", "figures"}),
+        ("roles.translator.model", {"translate", "figures"}),
+        ("roles.embedder.model", {"backtranslate", "index", "retrieve", "figures"}),
+    ],
+)
+def test_a_key_reaches_the_stages_that_use_it_and_no_others(path: str, stages: set[str]) -> None:
+    assert _changed_stages(path) == stages
+
+
+@pytest.mark.parametrize("stage", STAGE_KEYS)
+def test_a_stage_reads_its_own_keys_and_stumbles_over_others(stage: str) -> None:
+    settings = Settings()
+    seen = settings_from_slice(settings_slice(settings, stage))
+    given = {path.partition(".")[0] for path in STAGE_KEYS[stage]}
+    for key in Settings.model_fields:
+        if key in given and key != "roles":
+            assert getattr(seen, key) == getattr(settings, key)
+        elif key not in given:
+            with pytest.raises(AttributeError):
+                getattr(seen, key)
+
+
+@pytest.mark.parametrize("stage", ["translate", "backtranslate", "index", "calibrate", "judge", "generate"])
+def test_a_stage_sees_its_own_roles_alone(stage: str) -> None:
+    settings = Settings()
+    seen = settings_from_slice(settings_slice(settings, stage)).roles
+    given = {path.partition(".")[2] for path in STAGE_KEYS[stage] if path.startswith("roles.")}
+    for role in (*LANGUAGE_ROLES, "embedder"):
+        if role in given:
+            assert getattr(seen, role) == getattr(settings.roles, role)
+        else:
+            with pytest.raises(AttributeError):
+                getattr(seen, role)
+
+
+def test_a_slice_that_does_not_fit_is_refused_by_key() -> None:
+    with pytest.raises(ConfigError, match='config key "shards"'):
+        settings_from_slice({"shards": "two"})
+
+
+def test_the_config_file_and_the_schema_are_what_the_settings_say() -> None:
+    assert (REPOSITORY / "config.yaml").read_text(encoding="utf-8") == render_config()
+    assert (REPOSITORY / "resources" / "config.schema.json").read_text(encoding="utf-8") == render_schema()
+
+
+def test_the_generated_config_holds_the_defaults_with_a_comment_on_every_key() -> None:
+    text = render_config()
+    assert load_settings(yaml.safe_load(text)) == Settings()
+    lines = text.split("\n")
+    keys = [number for number, line in enumerate(lines) if line and not line.lstrip().startswith("#")]
+    assert len(keys) == len(OTHER) + 10 + 5  # ten sections, five roles
+    assert [lines[number] for number in keys if not lines[number - 1].lstrip().startswith("#")] == []
+
+
+@pytest.mark.parametrize(
+    "path", sorted((REPOSITORY / "resources" / "configs").glob("*.yaml")), ids=lambda path: path.name
+)
+def test_every_config_that_ships_is_accepted(path: Path) -> None:
+    assert load_settings(yaml.safe_load(path.read_text(encoding="utf-8"))).run

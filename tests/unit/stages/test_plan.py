@@ -1,0 +1,82 @@
+"""The plan counts calls by hand-checkable rules and says what the journal holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mragaudit.config import load_settings
+from mragaudit.journal import Journal
+from mragaudit.protocols import Completion
+from mragaudit.stages.plan import PlannedStage, Sizes, plan_stages, render_plan
+
+SIZES = Sizes(
+    documents=10,
+    unstructured=4,
+    document_chars=300,
+    queries=40,
+    other_languages=2,
+    english_controls=16,
+    controls=12,
+)
+
+
+def _plan(folder: Path, **over: Any) -> dict[str, PlannedStage]:
+    config = {"languages": ["en", "de", "sw"], "retrieve": {"k": 2}, "generate": {"max_tokens": 30}, **over}
+    return {row.stage: row for row in plan_stages(load_settings(config), SIZES, results=folder)}
+
+
+def test_calls_are_counted_stage_by_stage(tmp_path: Path) -> None:
+    """40 queries in 2 languages; with 12 controls each back; 120 trials and 40 controls in 5 variants; 120 answers."""
+    assert {name: row.calls for name, row in _plan(tmp_path).items()} == {
+        "translate": 80,
+        "backtranslate": 104,
+        "judge": 800,
+        "generate": 120,
+    }
+
+
+def test_tokens_are_about_a_quarter_of_the_characters(tmp_path: Path) -> None:
+    """An answer reads its query (110 characters) and two documents of 300."""
+    row = _plan(tmp_path)["generate"]
+    assert (row.fresh_tokens, row.answer_tokens) == (120 * (110 + 600) // 4, 120 * 30)
+
+
+def test_a_judge_that_compares_two_options_writes_nothing(tmp_path: Path) -> None:
+    assert _plan(tmp_path)["judge"].answer_tokens == 0
+    assert _plan(tmp_path, judge={"mode": "parse", "max_tokens": 8})["judge"].answer_tokens == 6400
+
+
+def test_without_judge_variants_no_judge_is_asked(tmp_path: Path) -> None:
+    assert _plan(tmp_path, judge={"variants": []})["judge"].calls == 0
+
+
+def test_finished_calls_in_the_journal_are_counted(tmp_path: Path) -> None:
+    answer = Completion(text="x", finish_reason="stop", prompt_tokens=1, completion_tokens=1)
+    with Journal(tmp_path / "quick" / "journal" / "generate.1-of-2.jsonl") as journal:
+        journal.append("a", answer)
+        journal.append("b", answer)
+    assert {name: row.in_journal for name, row in _plan(tmp_path).items()} == {
+        "translate": 0,
+        "backtranslate": 0,
+        "judge": 0,
+        "generate": 2,
+    }
+
+
+def test_the_plan_is_text_with_trials_controls_and_the_gap_that_could_be_seen(tmp_path: Path) -> None:
+    config = {
+        "run": "small",
+        "languages": ["en", "de"],
+        "corpus": {"n_documents": 5},
+        "judge": {"english_controls_per_class": 4, "controls_per_class": 2},
+    }
+    lines = render_plan(load_settings(config), results=tmp_path).split("\n")
+    assert lines[0] == "plan of run small: 5 documents, 2 languages, 40 trials and 12 controls"
+    assert [line.split()[:3] for line in lines[2:6]] == [
+        ["translate", "20", "0"],
+        ["backtranslate", "24", "0"],
+        ["judge", "260", "0"],
+        ["generate", "40", "0"],
+    ]
+    assert "2 documents with a name or address" in lines[6]

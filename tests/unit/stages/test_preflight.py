@@ -1,0 +1,65 @@
+"""What is wrong before the first job is said before the first job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mragaudit.config import load_settings
+from mragaudit.errors import ConfigError, DataError, StorageError
+from mragaudit.stages.preflight import check_run
+
+EXAMPLE = Path(__file__).parents[3] / "resources" / "examples" / "corpus.jsonl"
+
+
+def _check(folder: Path, **config: Any) -> None:
+    check_run(load_settings(config), results=folder / "results")
+
+
+def test_the_default_run_may_start(tmp_path: Path) -> None:
+    _check(tmp_path)
+    assert list((tmp_path / "results" / "quick").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"corpus": {"source": "no.csv"}}, 'config key "corpus.source" is "no.csv": no such file'),
+        ({"queries": {"source": "no.csv"}}, 'config key "queries.source" is "no.csv": no such file'),
+        ({"resources": "nowhere"}, 'config key "resources" is "nowhere": no such folder'),
+        ({"languages": ["en", "fr"]}, "fr.yaml: "),
+    ],
+)
+def test_what_is_missing_is_named(config: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        _check(tmp_path, **config)
+    assert message in str(caught.value)
+    assert not (tmp_path / "results").exists()
+
+
+def test_an_imported_corpus_without_documents_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").write_text("")
+    with pytest.raises(DataError, match=r"empty\.jsonl"):
+        _check(tmp_path, corpus={"source": str(tmp_path / "empty.jsonl")})
+
+
+def test_more_documents_to_retrieve_than_were_imported_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r'config key "retrieve\.k" is 500 and the corpus has'):
+        _check(tmp_path, corpus={"source": str(EXAMPLE)}, retrieve={"k": 500})
+
+
+def test_real_data_may_not_leave_for_a_remote_host_unless_allowed(tmp_path: Path) -> None:
+    remote = {"generator": {"backend": "scripted", "model": "echo", "options": {"base_url": "http://far.example/v1"}}}
+    config: dict[str, Any] = {"corpus": {"source": str(EXAMPLE), "personal_data": "real"}, "roles": remote}
+    with pytest.raises(ConfigError) as caught:
+        _check(tmp_path, **config)
+    assert "would send real personal data to far.example" in str(caught.value)
+    _check(tmp_path, **config, allow_remote=True)
+
+
+def test_a_results_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("a file where a folder should be")
+    with pytest.raises(StorageError, match="results/quick: results cannot be written here"):
+        _check(tmp_path)

@@ -1,0 +1,49 @@
+"""Every key of the config is read by some stage: none is there for show."""
+
+from __future__ import annotations
+
+from contextlib import chdir
+from pathlib import Path
+
+import pytest
+from pipeline import REPOSITORY, Pipeline, case_settings
+
+from mragaudit.config import settings as sections
+from mragaudit.config.settings import Section
+from mragaudit.stages.preflight import check_run
+
+EXAMPLES = REPOSITORY / "resources" / "examples"
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:
+    """Return a set that grows by (section, key) with every key that code reads."""
+    seen: set[tuple[str, str]] = set()
+
+    def spy(self: Section, name: str) -> object:
+        seen.add((type(self).__name__, name))
+        return object.__getattribute__(self, name)
+
+    monkeypatch.setattr(Section, "__getattribute__", spy)
+    return seen
+
+
+def test_every_key_is_read_by_some_stage(read: set[tuple[str, str]], tmp_path: Path) -> None:
+    """Once with thresholds up to the report; once with verdicts parsed, on a corpus and queries made by people."""
+    margin = case_settings(languages=["en", "de"], judge={"controls_per_class": 2})
+    human = case_settings(
+        languages=["en", "zh", "de", "ar", "sw"],
+        corpus={"source": str(EXAMPLES / "corpus.jsonl")},
+        queries={"source": str(EXAMPLES / "human_queries.jsonl")},
+        judge={"controls_per_class": 2, "mode": "parse"},
+        run="human",
+    )
+    read.clear()
+    for settings in (margin, human):
+        with chdir(tmp_path):
+            check_run(settings, results=Path("results"))
+    Pipeline(tmp_path, margin).run()
+    Pipeline(tmp_path, human).before("filter")
+    models = [one for one in vars(sections).values() if isinstance(one, type) and issubclass(one, Section)]
+    expected = {(model.__name__, key) for model in models for key in model.model_fields}
+    assert expected - read == set()
