@@ -42,7 +42,7 @@ class Corpus(Section):
     )
     n_documents: int = Field(10, ge=5, description="documents of the synthetic corpus, a multiple of five")
     min_words: int = Field(40, ge=30, description="fewest words of a synthetic document")
-    max_words: int = Field(70, ge=40, description="most words of a synthetic document")
+    max_words: int = Field(60, ge=40, description="most words of a synthetic document")
     n_facts: int = Field(2, ge=2, description="non-personal facts a synthetic document, each with a benign question")
 
     @model_validator(mode="after")
