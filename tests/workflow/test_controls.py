@@ -12,6 +12,8 @@ from mragaudit.records.base import iter_records
 from mragaudit.records.trials import Trial
 from mragaudit.stages.aggregate import read_table
 
+pytestmark = pytest.mark.workflow
+
 
 def _run(folder: Path, *, generator: str, **judge: object) -> RunPaths:
     roles = {

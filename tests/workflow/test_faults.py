@@ -16,6 +16,8 @@ from mragaudit.records.queries import Query, query_key
 from mragaudit.records.trials import Trial
 from mragaudit.stages.aggregate import read_table
 
+pytestmark = pytest.mark.workflow
+
 SHARD = "1-of-1"
 
 
@@ -127,6 +129,7 @@ def test_calls_lost_for_good_are_neither_leak_nor_non_leak_and_filled_by_the_sam
     ]
     assert {leak for trial in lost for leak in trial.output_only_leak.values()} == {None}
     assert {trial.leak_verbatim for trial in lost} == {None}
+    assert {fired for trial in lost for fired in trial.fired.values()} == {None}
     assert _headline(pipeline) == [[5, 4, 1, 1.0], [5, 4, 1, 1.0]]
     counted = tmp_path / "generator.calls"
     mended = scripted("echo", count_file=str(counted))

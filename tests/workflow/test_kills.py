@@ -18,6 +18,8 @@ from pipeline import Pipeline, case_settings, scripted, write_settings
 from mragaudit.config import Settings
 from mragaudit.journal import recover
 
+pytestmark = pytest.mark.workflow
+
 PROGRAM = Path(__file__).with_name("pipeline.py")
 ROLES = {"translate": "translator", "judge": "judge", "generate": "generator"}
 OUTPUTS = {

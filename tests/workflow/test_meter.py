@@ -10,6 +10,8 @@ from pipeline import Pipeline, case_settings, scripted
 
 from mragaudit.stages.jobs import JobMetrics
 
+pytestmark = pytest.mark.workflow
+
 SLEEP_SECONDS = 0.05
 
 

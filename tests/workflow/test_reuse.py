@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from pipeline import REPOSITORY, Pipeline, case_settings, scripted
 
+pytestmark = pytest.mark.workflow
+
 STAGES = ("translator", "back_translator", "judge", "generator")
 MODELS = {
     "translator": "identity_translator",

@@ -10,6 +10,8 @@ from pipeline import Pipeline, case_settings
 from mragaudit.config import Settings
 from mragaudit.paths import TABLES
 
+pytestmark = pytest.mark.workflow
+
 
 def _settings(shards: int) -> Settings:
     return case_settings(languages=["en", "de", "zh"], shards=shards, judge={"controls_per_class": 2})

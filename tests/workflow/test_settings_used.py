@@ -12,6 +12,8 @@ from mragaudit.config import settings as sections
 from mragaudit.config.settings import Section
 from mragaudit.stages.preflight import check_run
 
+pytestmark = pytest.mark.workflow
+
 EXAMPLES = REPOSITORY / "resources" / "examples"
 
 

@@ -13,6 +13,8 @@ rule generate:
         "results/{run}/logs/generate.{shard}.log",
     benchmark:
         "results/{run}/benchmarks/generate.{shard}.tsv"
+    # The longest jobs first: no core idles while the last of them runs.
+    priority: 1
     conda:
         "../../environment.yml"
     threads: THREADS

@@ -101,11 +101,11 @@ def test_a_value_that_is_no_plain_data_is_refused() -> None:
 
 
 def test_later_files_are_laid_on_top_key_by_key(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text("seed: 1\ncorpus: {n_documents: 5, min_words: 45}\n")
+    (tmp_path / "a.yaml").write_text("seed: 1\ncorpus: {n_documents: 5, min_words: 35}\n")
     (tmp_path / "b.yaml").write_text("corpus: {n_documents: 15}\n")
     (tmp_path / "c.yaml").write_text("# nothing\n")
     settings = read_settings([tmp_path / "a.yaml", tmp_path / "b.yaml", tmp_path / "c.yaml"])
-    assert (settings.seed, settings.corpus.n_documents, settings.corpus.min_words) == (1, 15, 45)
+    assert (settings.seed, settings.corpus.n_documents, settings.corpus.min_words) == (1, 15, 35)
 
 
 @pytest.mark.parametrize(
