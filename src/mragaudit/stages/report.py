@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
+import msgspec
 import pandas as pd
 
 from mragaudit.config import Settings
@@ -13,7 +14,7 @@ from mragaudit.paths import FIGURES, TABLES, RunPaths
 from mragaudit.records.base import iter_records, write_text
 from mragaudit.records.trials import Trial
 from mragaudit.report.masking import Planted, mask_report
-from mragaudit.report.model import Flag, Provenance, ReportInput, StageCount
+from mragaudit.report.model import Flag, Provenance, ReportInput, RoleModel, StageCount
 from mragaudit.report.page import render
 from mragaudit.stages.aggregate import read_table
 from mragaudit.stages.calibrate import read_thresholds
@@ -67,7 +68,7 @@ def _report(paths: RunPaths, rows: Rows, settings: Settings) -> ReportInput:
         run=settings.run,
         title=TITLE,
         settings_summary=tuple(_settings_summary(settings, rows)),
-        models=models_of(settings),
+        models=tuple(_with_revision(model, manifest) for model in models_of(settings)),
         languages=languages_of(settings),
         tables=tables,
         figures={name: paths.figure(name).read_text(encoding="utf-8") for name in FIGURES},
@@ -83,6 +84,12 @@ def _report(paths: RunPaths, rows: Rows, settings: Settings) -> ReportInput:
         default_judge=judge,
         default_filter=output_filter,
     )
+
+
+def _with_revision(model: RoleModel, manifest: Manifest) -> RoleModel:
+    """Return the model with the revision that the run found, where the config pins none."""
+    found = manifest.models.get(model.role, {}).get("revision", "")
+    return msgspec.structs.replace(model, revision=model.revision or found)
 
 
 def _settings_summary(settings: Settings, rows: Rows) -> list[tuple[str, str]]:
