@@ -41,10 +41,6 @@ class RequestError(BackendError):
         self.position = position
 
 
-class TransportError(MragauditError):
-    """A model call did not come back for reasons outside the model; trying again may help."""
-
-
 class StorageError(MragauditError):
     """A file cannot be written: no space, no permission."""
 
