@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import sys
 
 import pytest
 
@@ -26,3 +27,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             if os.environ.get("CI") == "true":
                 pytest.fail(reason, pytrace=False)
             pytest.skip(reason)
+
+
+def pytest_sessionfinish() -> None:
+    """Close what llama_cpp opens at import and leaves to the interpreter, whose complaint would end the output."""
+    utils = sys.modules.get("llama_cpp._utils")
+    for name in ("outnull_file", "errnull_file"):
+        handle = getattr(utils, name, None)
+        if handle is not None:
+            handle.close()
