@@ -12,11 +12,11 @@ rule retrieve:
         "results/{run}/logs/retrieve.{shard}.log",
     benchmark:
         "results/{run}/benchmarks/retrieve.{shard}.tsv"
+    # Short, and the longest job waits for it.
+    priority: 2
     conda:
         "../../environment.yml"
     threads: THREADS
-    # Short, and the longest job waits for it.
-    priority: 2
     params:
         settings=used("retrieve"),
         code=source_digest("mragaudit.stages.retrieve", "mragaudit.stages.jobs", BACKENDS["embedder"]),
