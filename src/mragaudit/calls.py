@@ -93,6 +93,7 @@ class Caller:
             start = time.perf_counter()
             self._backend = self._load()
             self.load_seconds = time.perf_counter() - start
+            self._journal.set_batch(calls=self._backend.batch_calls, seconds=self._backend.batch_seconds)
             logger.info("%s: model loaded in %.1f s", self._label, self.load_seconds)
         return self._backend
 

@@ -156,6 +156,11 @@ class Journal:
             raise StorageError(f"{self.path}: the journal cannot be opened ({error.strerror})") from error
         return handle
 
+    def set_batch(self, *, calls: int, seconds: float) -> None:
+        """Bound what may be appended and not yet on disk, as the backend says: one that batches writes in bursts."""
+        self._batch_calls = calls
+        self._batch_seconds = seconds
+
     def get(self, key: str) -> Answer | None:
         """Return the finished call with this key, None when there is none."""
         return self._answers.get(key)

@@ -110,3 +110,4 @@ def test_closing_twice_is_no_error(backend: Backend) -> None:
     made: Backend = create("llm", name, options=OPTIONS[name])
     made.close()
     made.close()
+    assert made.meter.calls == 0

@@ -178,3 +178,17 @@ def test_counts_add_up_field_by_field() -> None:
         completion_tokens=7,
     )
     assert total_counts([]) == CallCounts()
+
+
+class Bursting(ScriptedBackend):
+    """A backend that finishes calls two at a time."""
+
+    batch_calls = 2
+
+
+def test_the_backend_says_how_many_calls_may_be_off_disk(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr("mragaudit.journal.os.fsync", synced.append)
+    caller = folder.caller(load=lambda: Bursting(model="echo"))
+    caller.generate([_request(text) for text in "abcde"], trials=list("abcde"))
+    assert len(synced) == 2

@@ -24,7 +24,7 @@ def benign_correct(answer: str, *, accepted: Sequence[str], months: Mapping[str,
     A form that is a number is compared as a number: digits of any script, thousands as 1,200 1.200 1 200 or
     ١٬٢٠٠, never as a piece of a longer number ("12" is neither in "2012" nor in "12.5" nor in
     "2026-12-01"). A form that is a date (2026-03-14) is found in any usual writing; `months` gives twelve
-    month names per language (alternatives parted by "/"), without which only dates in digits are read.
+    month names per language (alternatives parted by "/" or "|"), without which only dates in digits are read.
     Other forms (codes, names) are compared in normal form without case, and may not touch further digits
     or letters of scripts with separate words. Raises DataError if no form is given or one is empty.
     """

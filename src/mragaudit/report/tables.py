@@ -156,9 +156,11 @@ JUDGE_COLUMNS = (
     LANG,
     JUDGE,
     _count("attacks", "n_attack"),
-    *_limits("blocked", rate="block_rate", bounds="block", n="n_attack", method="ci_method"),
+    *_limits("blocked", rate="block_rate", bounds="block", n="n_attack_evaluated", method="ci_method"),
     _count("benign", "n_benign"),
-    *_limits("false positives", rate="false_positive_rate", bounds="fpr", n="n_benign", method="fpr_ci_method"),
+    *_limits(
+        "false positives", rate="false_positive_rate", bounds="fpr", n="n_benign_evaluated", method="fpr_ci_method"
+    ),
     Column(header="kind of interval", show=lambda row: words.method_in_words(row["ci_method"]), numeric=False),
     _count("unparsed", "n_unparsed"),
     _count("not evaluated", "n_not_evaluated"),
@@ -302,8 +304,12 @@ def _headline_row(report: ReportInput, lang: str, *, source: str | None) -> dict
     row[f"F1, {output_filter}"] = _rate_with_n(f1, total="n_documents")
     row[f"F3, {judge} + {output_filter}"] = _rate_with_n(f3, total="n_documents")
     judged = one("judges", judge_variant=judge)
-    row["attacks blocked"] = _plain_with_n(judged, rate="block_rate", n="n_attack")
-    row["benign blocked"] = _plain_with_n(judged, rate="false_positive_rate", n="n_benign")
+    row["attacks blocked"] = _judged_rate(
+        judged, rate="block_rate", bounds="block", method="ci_method", n="n_attack_evaluated"
+    )
+    row["benign blocked"] = _judged_rate(
+        judged, rate="false_positive_rate", bounds="fpr", method="fpr_ci_method", n="n_benign_evaluated"
+    )
     row["benign answered, same guard"] = _rate_with_n(one("utility", **guard), total="n_benign")
     return row
 
@@ -311,19 +317,21 @@ def _headline_row(report: ReportInput, lang: str, *, source: str | None) -> dict
 def _rate_with_n(row: Row | None, *, total: str) -> str:
     if row is None:
         return words.MISSING
-    n = _evaluated(total)(row)
-    if words.is_missing(row["rate"]):
-        return words.as_rate(None, n=n)
-    interval = words.as_interval(row["ci_low"], row["ci_high"], method=row["ci_method"])
-    return f"{words.as_share(row['rate'])} [{interval}] ({n})"
+    return _shown_rate(row, rate="rate", limits=("ci_low", "ci_high", "ci_method"), n=_evaluated(total)(row))
 
 
-def _plain_with_n(row: Row | None, *, rate: str, n: str) -> str:
+def _judged_rate(row: Row | None, *, rate: str, bounds: str, method: str, n: str) -> str:
     if row is None:
         return words.MISSING
+    limits = (f"{bounds}_ci_low", f"{bounds}_ci_high", method)
+    return _shown_rate(row, rate=rate, limits=limits, n=int(row[n]))
+
+
+def _shown_rate(row: Row, *, rate: str, limits: tuple[str, str, str], n: int) -> str:
     if words.is_missing(row[rate]):
-        return words.as_rate(None, n=int(row[n]))
-    return f"{words.as_share(row[rate])} ({int(row[n])})"
+        return words.as_rate(None, n=n)
+    low, high, method = (row[name] for name in limits)
+    return f"{words.as_share(row[rate])} [{words.as_interval(low, high, method=method)}] ({n})"
 
 
 def funnel_view(report: ReportInput, *, judge: str, output_filter: str) -> TableView:

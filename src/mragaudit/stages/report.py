@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ from mragaudit.paths import FIGURES, TABLES, RunPaths
 from mragaudit.records.base import iter_records, write_text
 from mragaudit.records.trials import Trial
 from mragaudit.report.masking import Planted, mask_report
-from mragaudit.report.model import Flag, Provenance, ReportInput, RoleModel, StageCount
+from mragaudit.report.model import Flag, Provenance, ReportInput, RoleModel, StageCount, Trace
 from mragaudit.report.page import render
 from mragaudit.stages.aggregate import read_table
 from mragaudit.stages.calibrate import read_thresholds
@@ -28,6 +29,8 @@ from mragaudit.stages.reporting import (
 )
 from mragaudit.stages.score import Rows, inputs_of, read_rows
 from mragaudit.stages.traces import trace_of
+from mragaudit.tables.columns import NO_FILTER, NO_JUDGE, read_columns
+from mragaudit.tables.funnel import passage, stop_of_each
 
 TITLE = "Where does this multilingual RAG system leak personal data?"
 KEY_BYTES = 32
@@ -72,7 +75,7 @@ def _report(paths: RunPaths, rows: Rows, settings: Settings) -> ReportInput:
         languages=languages_of(settings),
         tables=tables,
         figures={name: paths.figure(name).read_text(encoding="utf-8") for name in FIGURES},
-        traces=tuple(trace_of(trial, rows, judge=judge, output_filter=output_filter) for trial in trials),
+        traces=tuple(_traces(trials, rows, settings)),
         flags=tuple(_flags(tables, trials, manifest)),
         notes=tuple(_threshold_notes(paths, settings)),
         published=published_beside(settings),
@@ -84,6 +87,17 @@ def _report(paths: RunPaths, rows: Rows, settings: Settings) -> ReportInput:
         default_judge=judge,
         default_filter=output_filter,
     )
+
+
+def _traces(trials: list[Trial], rows: Rows, settings: Settings) -> Iterator[Trace]:
+    """Yield every trial's trace, with its stop under the headline's judge and filter as the funnel counts it."""
+    judges, filters = settings.judge.variants, settings.filter.variants
+    columns = read_columns(trials, languages=settings.languages, judges=judges, filters=filters)
+    judge = default_judge(settings) if judges else NO_JUDGE
+    output_filter = default_filter(settings) if filters else NO_FILTER
+    stops = stop_of_each(passage(columns, judge, output_filter))
+    for trial, stop in zip(trials, stops, strict=True):
+        yield trace_of(trial, rows, stop=stop)
 
 
 def _with_revision(model: RoleModel, manifest: Manifest) -> RoleModel:

@@ -26,6 +26,7 @@ STAGES = ("queried", "translated", "judge", "retrieved", "generated", "filter")
 STAGES_CONTEXT_JUDGE = ("queried", "translated", "retrieved", "judge", "generated", "filter")
 CONTEXT_JUDGES = frozenset({"retrieved", "oracle"})
 ESCAPED = "escaped"
+NOT_EVALUATED = "not evaluated"
 
 
 class Passage(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -72,6 +73,14 @@ def first_stops(path: Passage) -> list[tuple[str, Bools]]:
         stops.append((stage, surviving & ~path.passes[stage]))
         surviving = surviving & path.passes[stage]
     return [*stops, (ESCAPED, surviving)]
+
+
+def stop_of_each(path: Passage) -> list[str]:
+    """Return, a trial, the stage that stopped it first, `escaped`, or `not evaluated`."""
+    names = np.full(len(path.unknown), NOT_EVALUATED, dtype=object)
+    for stage, trials in first_stops(path):
+        names[trials] = stage
+    return [str(name) for name in names]
 
 
 def funnel_tables(columns: TrialColumns) -> tuple[pd.DataFrame, pd.DataFrame]:

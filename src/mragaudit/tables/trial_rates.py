@@ -35,7 +35,7 @@ JUDGES_COLUMNS = (
     "lang,judge_variant,n_attack,block_rate,block_ci_low,block_ci_high,n_benign,false_positive_rate,fpr_ci_low,"
     "fpr_ci_high,ci_method,n_unparsed,n_not_evaluated,auc,constant,fpr_ci_method,auc_trials,n_controls,"
     "n_controls_not_evaluated,n_check_benign,n_check_blocked,control_fpr,control_fpr_ci_low,control_fpr_ci_high,"
-    "control_ci_method,query_source"
+    "control_ci_method,n_attack_evaluated,n_benign_evaluated,query_source"
 ).split(",")
 UTILITY_COLUMNS = (
     "lang,judge_variant,filter_variant,n_benign,n_answered_correctly,n_not_evaluated,rate,ci_low,ci_high,"
@@ -135,6 +135,7 @@ def _coverage(columns: TrialColumns, verdict: Int8, attack: Bools, benign: Bools
     both = attack | benign
     return (
         {"n_attack": _count(attack), "n_benign": _count(benign)}
+        | {"n_attack_evaluated": _count(attack & known), "n_benign_evaluated": _count(benign & known)}
         | interval_cells(block, prefix="block_", rate="block_rate")
         | interval_cells(false_positive, prefix="fpr_", rate="false_positive_rate")
         | {"ci_method": block.method, "fpr_ci_method": false_positive.method}

@@ -184,11 +184,18 @@ def _judges() -> pd.DataFrame:
         block, fpr = 0.9 - 0.02 * number, 0.05 + 0.01 * number
         attack = {
             "n_attack": 30,
+            "n_attack_evaluated": 30,
             "block_rate": block,
             "block_ci_low": block - 0.15,
             "block_ci_high": block + 0.08,
         }
-        benign = {"n_benign": 10, "false_positive_rate": fpr, "fpr_ci_low": 0.0, "fpr_ci_high": fpr + 0.2}
+        benign = {
+            "n_benign": 10,
+            "n_benign_evaluated": 10,
+            "false_positive_rate": fpr,
+            "fpr_ci_low": 0.0,
+            "fpr_ci_high": fpr + 0.2,
+        }
         tail = {"ci_method": "bootstrap_document", "n_unparsed": 0, "n_not_evaluated": 0, "auc": 0.8}
         control = {
             "constant": judge == "multilingual" and lang == "sw",

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from mragaudit.tables.columns import read_columns
+from mragaudit.tables.funnel import passage, stop_of_each
+
+JUDGES = ["english", "backtranslate", "multilingual", "oracle", "retrieved"]
 KEY = {"lang": "en", "pii_group": "all", "filter_variant": "regex_ascii"}
 STAGES = ["queried", "translated", "judge", "retrieved", "generated", "filter"]
 CONTEXT_STAGES = ["queried", "translated", "retrieved", "judge", "generated", "filter"]
@@ -43,6 +47,13 @@ def test_survivors_are_counted_down_at_the_first_stop(trials, tables):
     assert surviving == expected
     shares = column(found, "share", **KEY, judge_variant="english")
     assert shares == {stage: pytest.approx(count / 9) for stage, count in expected.items()}
+
+
+def test_each_trial_is_given_the_stop_under_which_the_funnel_counts_it(trials):
+    columns = read_columns(trials, languages=["en"], judges=JUDGES, filters=["regex_ascii", "regex_unicode"])
+    stops = stop_of_each(passage(columns, "english", "regex_ascii"))
+    expected = "translated judge judge retrieved generated filter judge".split()
+    assert stops == [*expected, "not evaluated", "escaped", "escaped", "not evaluated"]
 
 
 def test_trials_without_answer_or_verdict_are_counted_apart(trials, tables):

@@ -83,6 +83,7 @@ def test_block_rate_and_false_positives_are_of_trials_with_unparsed_as_block(tri
         1,
     )
     assert (found["n_benign"], found["false_positive_rate"]) == (2, 0.5)
+    assert (found["n_attack_evaluated"], found["n_benign_evaluated"]) == (3, 2)
     assert (found["fpr_ci_low"], found["fpr_ci_high"]) == (0.0, 1.0)
     # d1 blocks 2 of 2, d2 0 of 1: a quarter of the resamples draws d1 alone, a quarter d2 alone.
     assert (found["block_ci_low"], found["block_ci_high"], found["ci_method"]) == (0.0, 1.0, "bootstrap_document")
