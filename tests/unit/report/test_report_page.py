@@ -18,6 +18,7 @@ from report_hostile import HOSTILE, hostile_report
 from mragaudit.errors import DataError
 from mragaudit.report.model import RoleModel, names_published_models, published_from
 from mragaudit.report.page import render
+from mragaudit.report.tables import headline_view
 from mragaudit.report.trial_data import escape_json, trial_json
 
 PUBLISHED = published_from(yaml.safe_load(Path("resources/published/figures.yaml").read_text(encoding="utf-8")))
@@ -192,3 +193,14 @@ def test_query_sources_are_kept_apart() -> None:
 def test_a_missing_table_is_refused() -> None:
     with pytest.raises(DataError, match="missing: funnel"):
         sample.cached_report(tables={k: v for k, v in sample.tables().items() if k != "funnel"})
+
+
+def test_a_headline_block_rate_has_its_interval_and_counts_judged_trials_alone() -> None:
+    tables = {**sample.tables()}
+    judges = tables["judges"].copy()
+    judges[["n_attack", "n_attack_evaluated", "block_rate"]] = [30, 28, 0.5]
+    judges[["block_ci_low", "block_ci_high"]] = [0.25, 0.75]
+    tables["judges"] = judges
+    shown = headline_view(sample.cached_report(tables=tables))
+    place = [header.text for header in shown.headers].index("attacks blocked")
+    assert {row[place].text for row in shown.rows} == {"0.500 [0.250 to 0.750] (28)"}
