@@ -62,6 +62,7 @@ WRAPPERS = {
     "cached_property": "property",
     "abc.abstractproperty": "property",
 }
+MAX_RECURSION = 6
 DATA_CLASSES = frozenset("dataclass dataclasses.dataclass attr.s attrs.define attr.define attrs.frozen".split())
 
 
@@ -163,7 +164,7 @@ class Calls(Expressions):
         """Run a function of the tree with its arguments; raises Abrupt where it never returns."""
         key = (func.node, args.positional, tuple(sorted(args.keywords.items(), key=lambda item: item[0])))
         depth = sum(entry[0] is func.node for entry in self.stack)
-        if key in self.stack or depth > 2:
+        if key in self.stack or depth > MAX_RECURSION:
             return self._recursive(func, args, node=node, spot=spot)
         if len(self.stack) > MAX_DEPTH:
             raise GiveUp(f"calls more than {MAX_DEPTH} functions deep")
@@ -208,7 +209,10 @@ class Calls(Expressions):
         Paths through an exception handler do not decide, unless there are no others; a handler that gives the
         input back where the ordinary path changes it is noted as fail-open.
         """
+        running = [way for way in returns if way.value is BOTTOM]
         returns = [way for way in returns if way.value is not BOTTOM]
+        if running and not returns:
+            raise GiveUp("calls itself on every path that was followed")
         ordinary = [way for way in returns if not way.state.exceptional] or returns
         if not ordinary:
             raise Abrupt

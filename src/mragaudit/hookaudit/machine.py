@@ -57,6 +57,11 @@ class Setting:
     """Whether it was only met while the object was set up."""
 
     @property
+    def is_switch(self) -> bool:
+        """Whether it is on or off, or something or nothing, and not one value among many."""
+        return self.empty or (isinstance(self.default, Const) and isinstance(self.default.value, bool))
+
+    @property
     def condition(self) -> str:
         """The test that decided, as the hook writes it; without one, how it reads the setting."""
         return next(iter([*self.tests, *([] if self.tests or not self.early else self.early_tests)]), self.text)

@@ -250,7 +250,7 @@ def _single(ref: Ref, segment: Segment, state: State) -> Value | None:
         return replace(value, tops=frozenset({ref.name}), copied=True) if isinstance(value, Same) else value
     if not isinstance(segment, Each):
         return None
-    value = _as_own(settle(segment.value, state), state)
+    value = _settle_pair(segment.value, state)
     for owner in owners_of(segment.source):
         if value == Part(owner, ELEMENT) or value == Tup((Part(owner, ("key", None)), Part(owner, ("value", None)))):
             if not segment.exact:
@@ -261,8 +261,9 @@ def _single(ref: Ref, segment: Segment, state: State) -> Value | None:
     return Changed("other elements take the place of its own") if owners_of(segment.source) else None
 
 
-def _as_own(value: Value, state: State) -> Value:
-    return Tup(tuple(settle(item, state) for item in value.items)) if isinstance(value, Tup) else value
+def _settle_pair(value: Value, state: State) -> Value:
+    """Return the settled value; a pair of key and value stays a pair."""
+    return Tup(tuple(settle(item, state) for item in value.items)) if isinstance(value, Tup) else settle(value, state)
 
 
 def _copy_of(owner: Same | Part, name: str, state: State) -> Value:
@@ -274,8 +275,6 @@ def _copy_of(owner: Same | Part, name: str, state: State) -> Value:
 def _settle_dict(ref: Ref, thing: Seq, state: State) -> Value:
     if len(thing.segments) == 1 and not isinstance(thing.segments[0], One):
         segment = thing.segments[0]
-        if isinstance(segment, Each) and isinstance(segment.value, Tup):
-            segment = replace(segment, value=Tup(tuple(settle(item, state) for item in segment.value.items)))
         found = _single(ref, segment, state)
         if found is not None and not isinstance(found, Tup):
             return found

@@ -455,9 +455,10 @@ def _compare(base: Outcome, results: list[Outcome], *, setting: Setting, key: st
         acting = next((result for result in results if result.status != "inactive"), results[0])
         return Finding(status="conditional", default="unknown", condition=condition, other=acting, setting=setting)
     other = results[-1]
-    relevant = {("inactive", "active"), ("inactive", "unknown"), ("active", "inactive"), ("unknown", "inactive")}
-    if base.status == "unknown" and other.status == "active":
-        relevant = {("unknown", "active")}
+    relevant = {(one, two) for one in ("active", "inactive", "unknown") for two in ("active", "inactive", "unknown")}
+    relevant -= {("active", "active"), ("inactive", "inactive"), ("unknown", "unknown"), ("active", "unknown")}
+    if not setting.is_switch:
+        relevant = {("inactive", "active")}
     if (base.status, other.status) not in relevant:
         return None
     default: Plain = "unknown" if key.startswith("import:") else base.status
