@@ -413,6 +413,7 @@ class Expressions(Machine):
             return (One(make(spot)),)
         generator, rest = generators[0], generators[1:]
         source = self.evaluate(generator.iter, spot)
+        source = settle(source, spot.state) if isinstance(source, Text) else source
         known = self.known_elements(source, spot)
         if known is not None:
             self.decide(flags_of(source), describe(generator.iter))
@@ -489,6 +490,8 @@ class Expressions(Machine):
 
     def element(self, value: Value, node: ast.AST, spot: Spot) -> Value:
         """Return any one element of a value."""
+        if isinstance(value, Text):
+            value = settle(value, spot.state)
         match value:
             case Same() | Part():
                 hint = value.hint.element if value.hint else None

@@ -287,6 +287,7 @@ class Interpreter(Library):
     # loops
     def _for(self, node: ast.For | ast.AsyncFor, spot: Spot) -> Flow:
         source = self.evaluate(node.iter, spot)
+        source = settle(source, spot.state) if isinstance(source, Text) else source
         self.decide(flags_of(source), describe(node.iter))
         known = self.known_elements(source, spot)
         flow = (
