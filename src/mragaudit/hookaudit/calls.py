@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import functools
 from dataclasses import replace
 
 from mragaudit.hookaudit.expressions import Expressions
-from mragaudit.hookaudit.machine import MAX_DEPTH, Abrupt, CallArgs, GiveUp, Returned, Spot
+from mragaudit.hookaudit.machine import MAX_DEPTH, TYPE_CHECKING, Abrupt, CallArgs, GiveUp, Returned, Spot
 from mragaudit.hookaudit.state import Frame, Instance, Seq, State, merge_states, settle
 from mragaudit.hookaudit.symbols import PLAIN_BASES, Binding, ClassInfo, Definition, Inside, Module, Outside
 from mragaudit.hookaudit.values import (
@@ -162,8 +163,8 @@ class Calls(Expressions):
 
     def call_function(self, func: Func, args: CallArgs, *, node: ast.AST, spot: Spot) -> Value:
         """Run a function of the tree with its arguments; raises Abrupt where it never returns."""
-        key = (func.node, args.positional, tuple(sorted(args.keywords.items(), key=lambda item: item[0])))
-        depth = sum(entry[0] is func.node for entry in self.stack)
+        key = ((func.node, func.frame), args.positional, tuple(sorted(args.keywords.items(), key=lambda item: item[0])))
+        depth = sum(entry[0] == key[0] for entry in self.stack)
         if key in self.stack or depth > MAX_RECURSION:
             return self._recursive(func, args, node=node, spot=spot)
         if len(self.stack) > MAX_DEPTH:
@@ -186,7 +187,8 @@ class Calls(Expressions):
     def _run_function(self, func: Func, args: CallArgs, *, node: ast.AST, spot: Spot) -> Value:
         parent = self.frames.get(func.frame) if func.frame is not None else None
         frame = self.new_frame(func.module, parent=parent, func=func, cls=func.cls)
-        spot.state.frames[frame.number] = self.bind(func, args, Spot(frame, spot.state))
+        bound = self.bind(func, args, Spot(frame, spot.state))
+        spot.state.own(frame.number).update(bound)
         if isinstance(func.node, ast.Lambda):
             return self.evaluate(func.node.body, Spot(frame, spot.state))
         if _is_generator(func.node):
@@ -218,8 +220,7 @@ class Calls(Expressions):
             raise Abrupt
         handled = [way for way in returns if way not in ordinary]
         state = merge_states([way.state for way in ordinary])
-        for name in ("frames", "heap", "touched"):
-            setattr(spot.state, name, getattr(state, name))
+        spot.state.become(state)
         value = self.merged([way.value for way in ordinary])
         return self._with_handlers(value, ordinary=ordinary, handled=handled, node=node, spot=spot)
 
@@ -434,7 +435,7 @@ class Calls(Expressions):
         if frame is None or frame.func is None or frame.func.cls is None:
             return Opaque("super()")
         first = [*frame.func.node.args.posonlyargs, *frame.func.node.args.args][:1]
-        receiver = spot.state.frames.get(frame.number, {}).get(first[0].arg) if first else None
+        receiver = spot.state.names(frame.number).get(first[0].arg) if first else None
         return Super(receiver or Opaque("self"), frame.func.cls)
 
     def super_attribute(self, owner: Super, name: str, *, node: ast.AST, spot: Spot) -> Value:
@@ -475,14 +476,13 @@ class Calls(Expressions):
 
     def _replayed(self, value: Value, name: str, spot: Spot) -> Value:
         """Run the statements of the module body that change what a name holds."""
-        names = spot.state.frames.setdefault(spot.frame.number, {})
-        names[name] = value
+        spot.state.own(spot.frame.number)[name] = value
         statements = spot.frame.module.scope.effects[name]
         _, ends = self.execute_body([s for s in statements if not _is_patch(s)], spot.frame, spot.state)
         for end in ends[:1]:
             spot.state.heap.update(end.heap)
-            value = end.frames.get(spot.frame.number, {}).get(name, value)
-        names.pop(name, None)
+            value = end.names(spot.frame.number).get(name, value)
+        spot.state.own(spot.frame.number).pop(name, None)
         return value
 
     def _guarded(self, binding: Binding, name: str, *, before: Value | None, spot: Spot) -> Value | None:
@@ -530,10 +530,9 @@ class Calls(Expressions):
     def _assigned(self, node: ast.Assign, name: str, spot: Spot) -> Value:
         if any(isinstance(target, ast.Name) and target.id == name for target in node.targets):
             return self._field_default(node.value, spot)
-        names = spot.state.frames.setdefault(spot.frame.number, {})
         for target in node.targets:
             self.assign(target, self.evaluate(node.value, spot), spot)
-        found = names.pop(name, None)
+        found = spot.state.own(spot.frame.number).pop(name, None)
         return found if found is not None else Opaque(f"`{name}`")
 
     def _field_default(self, value: ast.expr, spot: Spot) -> Value:
@@ -557,7 +556,7 @@ class Calls(Expressions):
     def _imported(self, node: ast.Import | ast.ImportFrom, name: str, spot: Spot) -> Value:
         target = self.project.import_target(node, name, spot.frame.module)
         if isinstance(target, Outside):
-            return External(target.name)
+            return TYPE_CHECKING if target.name == "typing.TYPE_CHECKING" else External(target.name)
         return self._follow(target, spot)
 
     def _follow(self, target: Inside, spot: Spot) -> Value:
@@ -648,10 +647,12 @@ def _is_patch(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Attribute)
 
 
+@functools.lru_cache(maxsize=4096)
 def _is_generator(node: Definition) -> bool:
     return any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in _own_nodes(node))
 
 
+@functools.lru_cache(maxsize=4096)
 def _makes_closures(node: Definition) -> bool:
     return any(isinstance(inner, Definition | ast.Lambda) for inner in ast.walk(node) if inner is not node)
 

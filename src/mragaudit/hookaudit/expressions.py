@@ -181,7 +181,7 @@ class Expressions(Machine):
             equal = self._equal(left, right, spot)
             if equal is not None:
                 return Const(equal is isinstance(operation, ast.Is | ast.Eq), flags)
-        if isinstance(left, Opaque) and left.kind == "length" and isinstance(right, Const):
+        if isinstance(left, View) and left.how == "length" and isinstance(right, Const):
             return self._compare_length(right.value, operation)
         return self._derived("a test of it", [left, right], node=node, spot=spot)
 
@@ -392,7 +392,7 @@ class Expressions(Machine):
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, spot: Spot) -> Value:
         frame = self.new_frame(spot.frame.module, parent=spot.frame, func=spot.frame.func)
         inner = Spot(frame, spot.state)
-        inner.state.frames[frame.number] = {}
+        inner.state.own(frame.number)
         segments = self._generate(node.generators, inner, lambda at: self.evaluate(node.elt, at))
         kind = "set" if isinstance(node, ast.SetComp) else "list"
         return self.new_list(segments, spot, kind=kind)
@@ -400,7 +400,7 @@ class Expressions(Machine):
     def _dict_comp(self, node: ast.DictComp, spot: Spot) -> Value:
         frame = self.new_frame(spot.frame.module, parent=spot.frame, func=spot.frame.func)
         inner = Spot(frame, spot.state)
-        inner.state.frames[frame.number] = {}
+        inner.state.own(frame.number)
         segments = self._generate(
             node.generators, inner, lambda at: Tup((self.evaluate(node.key, at), self.evaluate(node.value, at)))
         )
@@ -413,7 +413,7 @@ class Expressions(Machine):
             return (One(make(spot)),)
         generator, rest = generators[0], generators[1:]
         source = self.evaluate(generator.iter, spot)
-        source = settle(source, spot.state) if isinstance(source, Text) else source
+        source = self.iterated(source, spot)
         known = self.known_elements(source, spot)
         if known is not None:
             self.decide(flags_of(source), describe(generator.iter))
@@ -480,6 +480,15 @@ class Expressions(Machine):
         if view.how == "items":
             return list(pairs)
         return [pair.items[0 if view.how == "keys" else 1] for pair in pairs]
+
+    def iterated(self, value: Value, spot: Spot) -> Value:
+        """Return what an iteration runs over: the subject itself where a container equals it."""
+        if isinstance(value, View):
+            return View(value.how, tuple(self.iterated(item, spot) for item in value.inner))
+        if not isinstance(value, Text | Ref):
+            return value
+        settled = settle(value, spot.state)
+        return settled if isinstance(settled, Same | Part) or isinstance(value, Text) else value
 
     def constants(self, value: Value, spot: Spot) -> list[Any] | None:
         """Return the elements of a container of constants."""
@@ -728,10 +737,18 @@ class Expressions(Machine):
                 return Const(owner.value[slice(*values)], owner.flags | flags)
             except Exception:  # noqa: BLE001  # whatever the audited slice raises
                 return Opaque("a slice")
+        if isinstance(settled, Same | Part) and bounds == [Const(None), Const(None), Const(-1)]:
+            return self.reverse(settled)
         if is_subject(settled):
             self.decide(flags, describe(node))
             return self.changed(f"`{describe(node)}` keeps only a part", node, spot)
         return Opaque("a slice", flags_of(owner) | flags)
+
+    def reverse(self, value: Same | Part) -> Same | Part:
+        """Return the value the other way round; twice is not at all."""
+        if isinstance(value, Part) and value.step == ("reversed", None):
+            return value.owner
+        return Part(value, ("reversed", None), value.hint)
 
     def shallow_copy(self, value: Same | Part, spot: Spot, *, deep: bool = False) -> Value:
         """Return a copy; the elements of a shallow copy are the subject's own."""
@@ -767,10 +784,10 @@ class Expressions(Machine):
         frame: Frame | None = spot.frame
         if frame is not None and frame.func is not None and name in _nonlocal_names(frame.func):
             frame = frame.parent
-            while frame is not None and name not in spot.state.frames.get(frame.number, {}):
+            while frame is not None and name not in spot.state.names(frame.number):
                 frame = frame.parent
         number = frame.number if frame else self.module_frame(spot.frame.module).number
-        return spot.state.frames.setdefault(number, {})
+        return spot.state.own(number)
 
     def _unpack(self, targets: list[ast.expr], value: Value, spot: Spot) -> None:
         known = self.known_elements(value, spot)
@@ -892,13 +909,15 @@ class Expressions(Machine):
         """Return whether something from outside the tree is a setting rather than data."""
         if isinstance(value, External):
             return "." in value.name
-        return value.truthy is None and not value.settled and value.kind not in {"length", "noise"}
+        return value.truthy is None and not value.settled and value.kind != "noise"
 
     def _truth(self, value: Value, spot: Spot) -> bool | None:
         match value:
             case Const():
                 return bool(value.value)
             case Same() | Func() | Bound() | ClassRef() | ModuleRef() | Partial():
+                return True
+            case View(how="length"):
                 return True
             case Part(step=("attr" | "item" | "split" | "encoded", _)):
                 return True
@@ -949,12 +968,11 @@ class Expressions(Machine):
         return spot
 
     def _narrow_name(self, name: str, spot: Spot, *, keep: Callable[[Value], bool]) -> None:
-        names = spot.state.frames.get(spot.frame.number, {})
-        value = names.get(name)
+        value = spot.state.names(spot.frame.number).get(name)
         if isinstance(value, Choice):
             kept = [item for item in value.values if keep(item)]
             if kept:
-                names[name] = self.merged(kept)
+                spot.state.own(spot.frame.number)[name] = self.merged(kept)
 
     # provided by the calls
     def class_attribute(self, owner: ClassRef, name: str, *, node: ast.AST, spot: Spot) -> Value:
@@ -996,7 +1014,7 @@ def _is_method_name(name: str, node: ast.AST) -> bool:
 
 
 def _is_length_of(value: Value, owner: Value) -> bool:
-    return isinstance(value, Opaque) and value.kind == "length" and isinstance(owner, Same)
+    return isinstance(value, View) and value.how == "length" and value.inner[0] == owner
 
 
 def _same_key(left: Segment, right: Segment) -> bool:

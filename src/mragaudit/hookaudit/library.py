@@ -249,7 +249,7 @@ class Library(Calls):
         value = args.get(0) or Opaque()
         settled = settle(value, spot.state)
         if isinstance(settled, Same):
-            return Opaque("its length", truthy=True, kind="length")
+            return View("length", (settled,))
         known = self.known_elements(value, spot)
         if known is not None:
             return Const(len(known), flags_of(value))
@@ -264,8 +264,8 @@ class Library(Calls):
     def _range(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         last = args.positional[1] if len(args.positional) > 1 else args.get(0)
         whole = len(args.positional) == 1 or (args.positional and args.positional[0] == Const(0))
-        if isinstance(last, Opaque) and last.kind == "length" and whole and len(args.positional) < 3:  # noqa: PLR2004
-            return View("range", (Same(),))
+        if isinstance(last, View) and last.how == "length" and whole and len(args.positional) < 3:  # noqa: PLR2004
+            return View("range", last.inner)
         numbers = [value.value for value in args.positional if isinstance(value, Const)]
         if len(numbers) == len(args.positional) and all(isinstance(number, int) for number in numbers):
             values = range(*numbers) if numbers and 0 not in numbers[2:] else range(0)
@@ -279,18 +279,19 @@ class Library(Calls):
             return Opaque()
         func, *sources = args.positional
         source = sources[0] if len(sources) == 1 else View("zip", tuple(sources))
+        source = self.iterated(source, spot)
         known = self.known_elements(source, spot)
         if known is not None:
             values = [self.call(func, CallArgs((item,)), node=node, spot=spot) for item in known]
             return self.new_list(tuple(One(value) for value in values), spot)
-        items = [self.element(item, node, spot) for item in sources]
+        items = [self.element(self.iterated(item, spot), node, spot) for item in sources]
         value = self.call(func, CallArgs(tuple(items)), node=node, spot=spot)
         return self.new_list((Each(source, value),), spot)
 
     def _filter(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         if len(args.positional) < 2:  # noqa: PLR2004
             return Opaque()
-        func, source = args.positional[:2]
+        func, source = args.positional[0], self.iterated(args.positional[1], spot)
         item = self.element(source, node, spot)
         if isinstance(func, Const):
             return self.new_list((Each(source, item, self._truth(item, spot) is True),), spot)

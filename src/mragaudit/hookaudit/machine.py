@@ -26,8 +26,12 @@ from mragaudit.hookaudit.values import (
     flags_of,
 )
 
-MAX_STEPS = 40_000
+MAX_STEPS = 8_000
 MAX_DEPTH = 24
+
+
+KNOWN: dict[str, Value] = {"__debug__": Const(True), "__name__": Const("a module"), "NotImplemented": Const(None)}
+TYPE_CHECKING = Const(False)
 
 
 class GiveUp(Exception):  # noqa: N818  # a verdict, not an error: the hook is too large to follow
@@ -124,6 +128,7 @@ class Notes:
     via: list[str] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
     """Settings whose value goes into a call, and that are thus no mere switches."""
+    steps: int = 0
     risks: int = 0
     """Calls that leave the tree with the subject."""
 
@@ -150,7 +155,6 @@ class Machine:
         self.sinks: list[list[Raised]] = [[]]
         self.stack: list[tuple[Any, ...]] = []
         self.setting_up = 0
-        self.steps = 0
         self._counter = 0
         self._module_frames: dict[Module, Frame] = {}
         self._globals: dict[tuple[int, str], Value] = {}
@@ -172,8 +176,8 @@ class Machine:
     # bookkeeping
     def step(self) -> None:
         """Count one step; raises GiveUp when the hook is too large to follow."""
-        self.steps += 1
-        if self.steps > MAX_STEPS:
+        self.notes.steps += 1
+        if self.notes.steps > MAX_STEPS:
             raise GiveUp(f"follows more than {MAX_STEPS} expressions")
 
     def changed(self, what: str, node: ast.AST, spot: Spot, *, truthy: bool | None = None) -> Changed:
@@ -254,14 +258,16 @@ class Machine:
         """Return what a name stands for."""
         frame: Frame | None = spot.frame
         while frame is not None:
-            names = spot.state.frames.get(frame.number, {})
+            names = spot.state.names(frame.number)
             if name in names:
                 return names[name]
             if frame.cls is not None and frame.func is None and (found := self.body_name(name, frame, spot.state)):
                 return found
             frame = frame.parent
         found = self.body_name(name, self.module_frame(spot.frame.module), spot.state)
-        return found if found is not None else self._starred(name, spot)
+        if found is not None:
+            return found
+        return KNOWN.get(name) or self._starred(name, spot)
 
     def _starred(self, name: str, spot: Spot) -> Value:
         for target in self.project.star_targets(spot.frame.module):

@@ -28,6 +28,8 @@ class HookRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Endings of dotted names, none of which it may have."""
     decorators: tuple[str, ...] = ()
     """Endings of names of class decorators, one of which the class must have."""
+    inherited: bool = True
+    """Whether a class counts that only inherits the method."""
     functions: bool = False
     """Whether functions of a module count as well."""
     subject: tuple[str, ...] = ()
@@ -87,7 +89,8 @@ def _class_targets(project: Project, info: ClassInfo, maps: tuple[HookMap, ...])
     for hook_map in maps:
         known: set[str] = set()
         for rule in hook_map.rules:
-            names = [name for name in rule.methods if name in members and name not in taken]
+            held = members if rule.inherited else info.scope.bindings
+            names = [name for name in rule.methods if name in held and name not in taken]
             if not names:
                 continue
             ancestors = ancestors if ancestors is not None else list(project.ancestors(info))

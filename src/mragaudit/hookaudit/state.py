@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -90,17 +90,31 @@ class State:
     """Whether the path starts in an exception handler."""
     risky: bool = False
     """Whether what is handled there comes from code outside the tree that was given the subject."""
+    owned: set[int] = field(default_factory=set)
+    """Frames whose variables no other state shares; the others are copied before they are written to."""
 
     def fork(self) -> State:
         """Return a copy that can go its own way."""
-        return State(
-            {number: dict(names) for number, names in self.frames.items()},
-            dict(self.heap),
-            dict(self.touched),
-            self.guarded,
-            self.exceptional,
-            self.risky,
-        )
+        self.owned.clear()
+        heap, touched = dict(self.heap), dict(self.touched)
+        return State(dict(self.frames), heap, touched, self.guarded, self.exceptional, self.risky)
+
+    def names(self, number: int) -> Mapping[str, Value]:
+        """Return the variables of a frame, to be read."""
+        return self.frames.get(number, {})
+
+    def own(self, number: int) -> dict[str, Value]:
+        """Return the variables of a frame, to be written to."""
+        if number not in self.owned:
+            self.frames[number] = dict(self.frames.get(number, {}))
+            self.owned.add(number)
+        return self.frames[number]
+
+    def become(self, other: State) -> None:
+        """Take over what another state holds, but not how it was reached."""
+        other.owned.clear()
+        self.owned.clear()
+        self.frames, self.heap, self.touched = dict(other.frames), other.heap, other.touched
 
     def touch(self, owners: Iterable[str], change: Changed | Unknown) -> None:
         """Note that objects were changed in place, or may have been; a sure change stays."""
@@ -127,10 +141,14 @@ def group_states(states: list[State]) -> list[State]:
 def _merge_two(left: State, right: State) -> State:
     frames = {}
     for number in left.frames.keys() | right.frames.keys():
-        frames[number] = _merge_names(left.frames.get(number, {}), right.frames.get(number, {}))
+        ours, theirs = left.frames.get(number, {}), right.frames.get(number, {})
+        frames[number] = ours if ours is theirs else _merge_names(ours, theirs)
+    left.owned.clear()
+    right.owned.clear()
     heap = dict(right.heap)
     for name, thing in left.heap.items():
-        heap[name] = _merge_objects(thing, heap[name]) if name in heap else thing
+        if heap.get(name) is not thing:
+            heap[name] = _merge_objects(thing, heap[name]) if name in heap else thing
     merged = State(frames, heap, dict(right.touched), left.guarded and right.guarded)
     for owner, change in left.touched.items():
         merged.touch([owner], change)
@@ -142,7 +160,8 @@ def _merge_two(left: State, right: State) -> State:
 def _merge_names(left: dict[str, Value], right: dict[str, Value]) -> dict[str, Value]:
     merged = dict(right)
     for name, value in left.items():
-        merged[name] = merge_values(value, merged[name]) if name in merged else value
+        if merged.get(name) is not value:
+            merged[name] = merge_values(value, merged[name]) if name in merged else value
     return merged
 
 

@@ -146,7 +146,7 @@ class Interpreter(Library):
     def _delete(self, node: ast.Delete, spot: Spot) -> Flow:
         for target in node.targets:
             if isinstance(target, ast.Name):
-                spot.state.frames.get(spot.frame.number, {}).pop(target.id, None)
+                spot.state.own(spot.frame.number).pop(target.id, None)
             elif isinstance(target, ast.Subscript | ast.Attribute):
                 owner = self.evaluate(target.value, spot)
                 gone = self.changed(f"`del {describe(target)}`", node, spot)
@@ -154,20 +154,20 @@ class Interpreter(Library):
         return Flow(nexts=[spot.state])
 
     def _define(self, node: Definition, spot: Spot) -> Flow:
-        spot.state.frames.setdefault(spot.frame.number, {})[node.name] = self.define(node, spot)
+        spot.state.own(spot.frame.number)[node.name] = self.define(node, spot)
         return Flow(nexts=[spot.state])
 
     def _class(self, node: ast.ClassDef, spot: Spot) -> Flow:
-        names = spot.state.frames.setdefault(spot.frame.number, {})
+        names = spot.state.own(spot.frame.number)
         names[node.name] = ClassRef(self.project.class_of(node))
         return Flow(nexts=[spot.state])
 
     def _import(self, node: ast.Import | ast.ImportFrom, spot: Spot) -> Flow:
-        names = spot.state.frames.setdefault(spot.frame.number, {})
         for alias in node.names:
             name = alias.asname or alias.name.split(".")[0]
             if name != "*":
-                names[name] = self._imported(node, name, spot)
+                value = self._imported(node, name, spot)
+                spot.state.own(spot.frame.number)[name] = value
         return Flow(nexts=[spot.state])
 
     def _assert(self, node: ast.Assert, spot: Spot) -> Flow:
@@ -222,7 +222,8 @@ class Interpreter(Library):
         sinks, self.sinks = self.sinks, [[]]
         risks = self.notes.risks
         try:
-            return is_subject(self.evaluate(test, Spot(spot.frame, spot.state.fork())))
+            value = self.evaluate(test, Spot(spot.frame, spot.state.fork()))
+            return is_subject(value) and not isinstance(value, Unknown)
         except Abrupt:
             return True
         finally:
@@ -273,7 +274,7 @@ class Interpreter(Library):
         return self._equal(subject, other, spot)
 
     def _capture(self, pattern: ast.pattern, subject: Value, spot: Spot) -> None:
-        names = spot.state.frames.setdefault(spot.frame.number, {})
+        names = spot.state.own(spot.frame.number)
         if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
             if pattern.name:
                 names[pattern.name] = subject
@@ -287,7 +288,7 @@ class Interpreter(Library):
     # loops
     def _for(self, node: ast.For | ast.AsyncFor, spot: Spot) -> Flow:
         source = self.evaluate(node.iter, spot)
-        source = settle(source, spot.state) if isinstance(source, Text) else source
+        source = self.iterated(source, spot)
         self.decide(flags_of(source), describe(node.iter))
         known = self.known_elements(source, spot)
         flow = (
@@ -368,7 +369,7 @@ class Interpreter(Library):
 
     def _growing_names(self, body: list[ast.stmt], spot: Spot) -> dict[str, Value]:
         """Return the variables that hold a text or tuple at the start and that the body adds to, by their start."""
-        names = spot.state.frames.get(spot.frame.number, {})
+        names = spot.state.names(spot.frame.number)
         found: dict[str, Value] = {}
         for node in body:
             for inner in ast.walk(node):
@@ -379,7 +380,7 @@ class Interpreter(Library):
         return found
 
     def _set_growing(self, state: State, growing: dict[str, Value], frame: Frame) -> None:
-        names = state.frames.setdefault(frame.number, {})
+        names = state.own(frame.number)
         for name in growing:
             names[name] = Growing(name)
 
@@ -404,16 +405,15 @@ class Interpreter(Library):
             for name, segments in grown.items():
                 if segments is not None:
                     state.heap[name] = Seq(lists[name].kind, segments)
-            state.frames.setdefault(spot.frame.number, {}).update(texts)
+            state.own(spot.frame.number).update(texts)
             self._grow_variables(state, start, source=source, exact=not breaks, frame=spot.frame)
         return merged
 
     def _without_growing(self, states: list[State], growing: dict[str, Value], frame: Frame) -> list[State]:
         for state in states:
-            names = state.frames.get(frame.number, {})
             for name, before in growing.items():
-                if names.get(name) == Growing(name):
-                    names[name] = before
+                if state.names(frame.number).get(name) == Growing(name):
+                    state.own(frame.number)[name] = before
         return states
 
     def _grown(
@@ -433,7 +433,7 @@ class Interpreter(Library):
     ) -> Value:
         added: list[tuple[Segment, ...]] = []
         for end in ends:
-            value = end.frames.get(frame.number, {}).get(name, Opaque())
+            value = end.names(frame.number).get(name, Opaque())
             if value == Growing(name):
                 added.append(())
             elif isinstance(value, Text) and value.pieces[0] == One(Growing(name)):
@@ -446,8 +446,8 @@ class Interpreter(Library):
 
     def _grow_variables(self, state: State, start: State, *, source: Value, exact: bool, frame: Frame) -> None:
         """Treat `out = out + [x]` as `out.append(x)`."""
-        names = state.frames.get(frame.number, {})
-        for name, before in start.frames.get(frame.number, {}).items():
+        names = state.names(frame.number)
+        for name, before in start.names(frame.number).items():
             after = names.get(name)
             old = start.heap.get(before.name) if isinstance(before, Ref) else None
             new = state.heap.get(after.name) if isinstance(after, Ref) else None
@@ -465,8 +465,8 @@ class Interpreter(Library):
         for name, thing in start.heap.items():
             if isinstance(thing, Seq):
                 merged.heap[name] = thing
-        names = merged.frames.get(frame.number, {})
-        for name, value in start.frames.get(frame.number, {}).items():
+        names = merged.own(frame.number)
+        for name, value in start.names(frame.number).items():
             if name in growing or isinstance(value, Ref):
                 names[name] = value
         merged.exceptional = start.exceptional
@@ -543,7 +543,7 @@ class Interpreter(Library):
         starts = group_states([state.fork() for state in starts])
         for state in starts:
             if handler.name:
-                state.frames.setdefault(spot.frame.number, {})[handler.name] = Opaque("the exception", settled=True)
+                state.own(spot.frame.number)[handler.name] = Opaque("the exception", settled=True)
         self.sinks.append([])
         flow = self.block(handler.body, spot.frame, starts)
         raised = self.sinks.pop()

@@ -7,6 +7,7 @@ not empty and of the declared type; what a hook does with an empty input protect
 from __future__ import annotations
 
 import ast
+import functools
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -294,7 +295,7 @@ def is_subject(value: Value) -> bool:
     if isinstance(value, Choice):
         return any(map(is_subject, value.values))
     if isinstance(value, View):
-        return any(map(is_subject, value.inner))
+        return value.how != "length" and any(map(is_subject, value.inner))
     if isinstance(value, Text):
         return any(is_subject(piece.value) for piece in value.pieces)
     return isinstance(value, Index | Growing)
@@ -330,6 +331,7 @@ def _choice(left: Value, right: Value) -> Value:
     return Choice(tuple(values))
 
 
+@functools.lru_cache(maxsize=16384)
 def describe(node: ast.AST, limit: int = 70) -> str:
     """Return the source of an expression in one short line."""
     try:

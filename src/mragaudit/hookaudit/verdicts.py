@@ -50,7 +50,8 @@ Kind = Literal[
 ]
 HOOKS: tuple[Hook, ...] = ("query", "scores", "documents", "generation", "response")
 CODES: dict[Hook, str] = {"query": "H0", "scores": "H1", "documents": "H2", "generation": "H3", "response": "H4"}
-MAX_RUNS = 32
+MAX_RUNS = 24
+MAX_STEPS_OF_ALL_RUNS = 24_000
 MARKER = re.compile(r"#.*\b(todo|fixme|xxx|placeholder|stub|not (yet )?implemented|not yet)\b", re.IGNORECASE)
 
 
@@ -401,15 +402,19 @@ def _explore(base: Outcome, run: Callable[[dict[str, Value]], Outcome]) -> Findi
     """Try other values of the settings that decided; a second one where the first leads to it."""
     runs = 0
     pending: list[tuple[dict[str, Value], Outcome]] = [({}, base)]
-    while pending and runs < MAX_RUNS:
+    steps = base.notes.steps
+    while pending:
         assumed, outcome = pending.pop(0)
         for key, setting in outcome.notes.settings.items():
+            if runs >= MAX_RUNS or steps > MAX_STEPS_OF_ALL_RUNS:
+                return Finding(status=base.status)
             if not setting.decided or key in assumed or key in pending_keys(pending, assumed):
                 continue
             results = []
             for other in alternatives(setting, base.status, used=key in outcome.notes.used):
                 runs += 1
                 results.append(run({**assumed, key: other}))
+                steps += results[-1].notes.steps
                 finding = _compare(base, results, setting=setting, key=key)
                 if finding is not None:
                     return finding
