@@ -62,6 +62,8 @@ WRAPPERS = {
     "functools.cached_property": "property",
     "cached_property": "property",
     "abc.abstractproperty": "property",
+    "contextlib.contextmanager": "context",
+    "contextlib.asynccontextmanager": "context",
 }
 MAX_RECURSION = 6
 DATA_CLASSES = frozenset("dataclass dataclasses.dataclass attr.s attrs.define attr.define attrs.frozen".split())
@@ -91,15 +93,34 @@ class Calls(Expressions):
         for value in args.all():
             self.notes.used |= flags_of(value)
         if self._is_source(node, func):
-            return Same()
+            return self._brought(args, node=node, spot=spot)
+        if (name := _called_name(node)) in self.calls_through:
+            return self.call_through(self.calls_through[name], args, node=node, spot=spot)
         return self.call(func, args, node=node, spot=spot)
 
     def _is_source(self, node: ast.Call, func: Value) -> bool:
         """Return whether the hook map says that this call brings the subject."""
         if not self.sources or isinstance(func, Func | Bound | ClassRef):
             return False
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        return name in self.sources
+        return _called_name(node) in self.sources
+
+    def _brought(self, args: CallArgs, *, node: ast.Call, spot: Spot) -> Value:
+        """Return the subject that a call brings; a call that asks for something else than was asked changes it."""
+        asked = args.get(0) or Opaque("", settled=True)
+        if isinstance(asked, Unknown):
+            return asked
+        if isinstance(asked, Opaque | Same) and (isinstance(asked, Same) or asked.settled):
+            return Same()
+        if isinstance(asked, Opaque):
+            return self.unknown(f"`{describe(node)}` may ask for something else than it was asked", node, spot)
+        return self.changed(f"`{describe(node)}` asks for something else than it was asked", node, spot)
+
+    def call_through(self, position: int, args: CallArgs, *, node: ast.AST, spot: Spot) -> Value:
+        """Return what the function at a position of the arguments returns for those after it."""
+        if position >= len(args.positional):
+            return self.unknown("runs a function that cannot be told", node, spot)
+        rest = CallArgs(args.positional[position + 1 :], args.keywords)
+        return self.call(args.positional[position], rest, node=node, spot=spot)
 
     def _arguments(self, node: ast.Call, spot: Spot) -> CallArgs:
         positional: list[Value] = []
@@ -143,6 +164,8 @@ class Calls(Expressions):
             case Partial():
                 given = CallArgs((*func.args, *args.positional), {**dict(func.kwargs), **args.keywords})
                 return self.call(func.func, given, node=node, spot=spot)
+            case Wrapped(how="context"):
+                return Opaque("a context", settled=True)
             case Wrapped(how="unknown"):
                 return self.unknown("is wrapped by a decorator that is not in the tree", node, spot)
             case Wrapped():
@@ -599,7 +622,12 @@ class Calls(Expressions):
         return last in TRANSPARENT or name in TRANSPARENT or name.endswith(self.transparent or ("\0",))
 
 
-BOTTOM = Unknown("a call that is still running")
+BOTTOM = Unknown("calls itself in a way that was not followed")
+
+
+def _called_name(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
 
 
 def defaults_of(func: Func) -> dict[str, ast.expr]:

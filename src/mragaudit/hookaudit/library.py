@@ -162,15 +162,17 @@ class Library(Calls):
         position = THREADS.get(name, 1)
         if position >= len(args.positional):
             return self._run_unknown(f"calls `{name}`", args, node=node, spot=spot)
-        func = args.positional[position]
         if name.endswith("sync_to_async"):
-            return func
-        return self.call(func, CallArgs(args.positional[position + 1 :], args.keywords), node=node, spot=spot)
+            return args.positional[position]
+        return self.call_through(position, args, node=node, spot=spot)
 
     def _run_unknown(self, what: str, args: CallArgs, *, node: ast.AST, spot: Spot) -> Value:
         """Return the outcome of code outside the tree: it may change whatever of the subject it is given."""
         values = args.all()
         subjects = [value for value in (settle(v, spot.state) for v in values) if is_subject(value)]
+        if any(map(_may_hold_subject, values)):
+            self.notes.risks += 1
+            return self.unknown(f"{what}, which is not in the tree, and gives it a function that knows the input", node, spot)
         if not subjects:
             return Opaque(f"{what}, which is not in the tree", kind=_kind_of_node(node))
         self.notes.risks += 1
@@ -178,7 +180,6 @@ class Library(Calls):
         if not self.text_subject:
             for value in subjects:
                 self._may_touch(value, self.unknown(f"{reason} and may change what it is given", node, spot), spot)
-        self._run_callbacks(values, node=node, spot=spot)
         return self.unknown(reason, node, spot)
 
     def _may_touch(self, value: Value, doubt: Unknown, spot: Spot) -> None:
@@ -186,9 +187,6 @@ class Library(Calls):
             spot.state.touch(value.tops | value.elements, doubt)
         elif isinstance(value, Part) and value.step[0] in {"elem", "value"}:
             spot.state.touch(root_of(value).elements, doubt)
-
-    def _run_callbacks(self, values: list[Value], *, node: ast.AST, spot: Spot) -> None:
-        """A function of the tree that is handed out is not run: what it is given cannot be told."""
 
     # builtins
     def _copy(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
@@ -363,7 +361,7 @@ class Library(Calls):
         names = _type_names(wanted, self.known_elements(wanted, spot) if wanted is not None else None)
         if isinstance(owner, Same):
             answer = self._is_of_type(owner, names)
-            return Const(answer) if answer is not None else self.changed("a test of its type", node, spot)
+            return Const(answer) if answer is not None else Opaque("a test of its type", settled=True)
         if isinstance(owner, Const) and names <= set(_BUILTIN_TYPES):
             return Const(isinstance(owner.value, tuple(_BUILTIN_TYPES[name] for name in names)), owner.flags)
         if isinstance(owner, Part):
@@ -735,6 +733,15 @@ class Library(Calls):
             thing = spot.state.heap.get(owner.name)
             if isinstance(thing, Seq) and thing.segments:
                 spot.state.heap[owner.name] = Seq(thing.kind, (*thing.segments, One(change)))
+
+
+def _may_hold_subject(value: Value) -> bool:
+    """Return whether a callable was made inside a function, or together with the subject."""
+    if isinstance(value, Func):
+        return value.frame is not None
+    if isinstance(value, Partial):
+        return _may_hold_subject(value.func) or any(map(is_subject, value.args))
+    return isinstance(value, Bound) and (_may_hold_subject(value.func) or is_subject(value.receiver))
 
 
 def _where(owner: Opaque, node: ast.AST) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -144,12 +144,15 @@ class Machine:
         text_subject: bool = True,
         sources: frozenset[str] = frozenset(),
         transparent: tuple[str, ...] = (),
+        calls_through: Mapping[str, int] | None = None,
     ) -> None:
         self.project = project
         self.assume = assume or {}
         self.text_subject = text_subject
         self.sources = sources
         self.transparent = transparent
+        self.calls_through = calls_through or {}
+        self.hook_node: ast.AST | None = None
         self.notes = Notes()
         self.frames: dict[int, Frame] = {}
         self.sinks: list[list[Raised]] = [[]]
@@ -174,6 +177,13 @@ class Machine:
         raise NotImplementedError
 
     # bookkeeping
+    def begin_hook(self, node: ast.AST | None) -> None:
+        """Forget what was noted while the object was set up; only its settings count from there."""
+        self.hook_node = node
+        self.setting_up = 0
+        self.sinks = [[]]
+        self.notes = Notes(settings=self.notes.settings, used=self.notes.used, steps=self.notes.steps)
+
     def step(self) -> None:
         """Count one step; raises GiveUp when the hook is too large to follow."""
         self.notes.steps += 1

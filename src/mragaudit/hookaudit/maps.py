@@ -39,6 +39,8 @@ class HookRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     passed: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     """Calls outside the tree that bring the subject; the subject is then no parameter."""
+    calls_through: dict[str, int] = {}
+    """Functions that run the function given to them at a position (a thread pool's), by name."""
     output_key: str | None = None
     none_means_unchanged: bool = False
     gate: bool = False
@@ -91,6 +93,7 @@ def _class_targets(project: Project, info: ClassInfo, maps: tuple[HookMap, ...])
         for rule in hook_map.rules:
             held = members if rule.inherited else info.scope.bindings
             names = [name for name in rule.methods if name in held and name not in taken]
+            names = [name for name in names if not _is_framework_default(project, info, rule=rule, name=name)]
             if not names:
                 continue
             ancestors = ancestors if ancestors is not None else list(project.ancestors(info))
@@ -116,6 +119,14 @@ def _members(project: Project, info: ClassInfo) -> dict[str, ast_node]:
 
 
 ast_node = object
+
+
+def _is_framework_default(project: Project, info: ClassInfo, *, rule: HookRule, name: str) -> bool:
+    """Return whether a method is the empty one of the framework's own base class, which is nobody's defense."""
+    for entry in project.order(info):
+        if isinstance(entry, ClassInfo) and name in entry.scope.bindings:
+            return any(entry.name == base.rsplit(".", 1)[-1] for base in rule.bases)
+    return False
 
 
 def _fits_class(rule: HookRule, info: ClassInfo, ancestors: list[str]) -> bool:
@@ -167,6 +178,7 @@ def _target(
         text=rule.takes == "text",
         passed=frozenset(rule.passed),
         sources=frozenset(rule.sources),
+        calls_through=rule.calls_through,
         output_key=rule.output_key,
         none_means_unchanged=rule.none_means_unchanged,
         gate=rule.gate,

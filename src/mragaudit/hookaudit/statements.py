@@ -83,7 +83,9 @@ class Interpreter(Library):
 
     def _note_dead(self, body: list[ast.stmt]) -> None:
         active = [node for node in body if not isinstance(node, ast.Pass | ast.Raise)]
-        if active and self.notes.dead_line is None:
+        first = getattr(self.hook_node, "lineno", 0)
+        last = getattr(self.hook_node, "end_lineno", 0)
+        if active and self.notes.dead_line is None and first <= active[0].lineno <= last:
             self.notes.dead_line = active[0].lineno
 
     def statement(self, node: ast.stmt, spot: Spot) -> Flow:
@@ -345,6 +347,7 @@ class Interpreter(Library):
         """Run a loop body for any one element; lists and texts that each round adds to grow by one entry a round."""
         start = spot.state
         growing = self._growing_names(body, Spot(spot.frame, start))
+        added_to = {name for node in body for inner in ast.walk(node) if (name := _added_to(inner)) is not None}
         result = Flow()
         after: list[State] = []
         entry = start
@@ -355,7 +358,9 @@ class Interpreter(Library):
             flow = self.block(body, spot.frame, [inner])
             result.returns = flow.returns if round_number == 0 else result.returns + flow.returns
             ends = flow.nexts + flow.continues
-            after = self._after(ends, flow.breaks, start=entry, source=source, growing=growing, spot=spot)
+            after = self._after(
+                ends, flow.breaks, start=entry, source=source, growing=growing, spot=spot, added_to=added_to
+            )
             if not ends:
                 break
             again = self._entry_of_next_round(start, ends, growing, spot.frame)
@@ -392,6 +397,7 @@ class Interpreter(Library):
         start: State,
         source: Value,
         growing: dict[str, Value],
+        added_to: set[str],
         spot: Spot,
     ) -> list[State]:
         """Return the states after all rounds: each growing list holds one entry an element."""
@@ -406,7 +412,7 @@ class Interpreter(Library):
                 if segments is not None:
                     state.heap[name] = Seq(lists[name].kind, segments)
             state.own(spot.frame.number).update(texts)
-            self._grow_variables(state, start, source=source, exact=not breaks, frame=spot.frame)
+            self._grow_variables(state, start, added_to, source=source, exact=not breaks, frame=spot.frame)
         return merged
 
     def _without_growing(self, states: list[State], growing: dict[str, Value], frame: Frame) -> list[State]:
@@ -444,16 +450,18 @@ class Interpreter(Library):
             return before
         return self.text([before, Text((_round_entry(added, source, exact=exact),))])
 
-    def _grow_variables(self, state: State, start: State, *, source: Value, exact: bool, frame: Frame) -> None:
+    def _grow_variables(
+        self, state: State, start: State, added_to: set[str], *, source: Value, exact: bool, frame: Frame
+    ) -> None:
         """Treat `out = out + [x]` as `out.append(x)`."""
         names = state.names(frame.number)
-        for name, before in start.names(frame.number).items():
-            after = names.get(name)
+        for name in added_to:
+            before, after = start.names(frame.number).get(name), names.get(name)
             old = start.heap.get(before.name) if isinstance(before, Ref) else None
             new = state.heap.get(after.name) if isinstance(after, Ref) else None
             if before == after or not isinstance(old, Seq) or not isinstance(new, Seq) or not isinstance(after, Ref):
                 continue
-            if new.segments[: len(old.segments)] == old.segments:
+            if len(new.segments) > len(old.segments) and new.segments[: len(old.segments)] == old.segments:
                 entry = _round_entry([new.segments[len(old.segments) :]], source, exact=exact)
                 state.heap[after.name] = Seq(new.kind, (*old.segments, entry))
 

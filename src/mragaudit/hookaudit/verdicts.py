@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
@@ -79,6 +79,12 @@ class HookVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """Functions and methods of the tree through which the input goes, the first four."""
     fail_open: bool = False
     """Whether an exception handler hands on the input where the ordinary path changes it."""
+    declared: bool | None = None
+    """Whether the class's `declared_hooks` names this hook; None where the class has none."""
+    module_file: str = ""
+    """File of the class itself, where the hook may be inherited from another file."""
+    subject: str | None = None
+    output_key: str | None = None
 
     @property
     def name(self) -> str:
@@ -107,6 +113,8 @@ class HookSpec:
     """Further parameters that the pipeline gives, whatever their default."""
     sources: frozenset[str] = frozenset()
     """Calls that bring the subject, where it is not a parameter."""
+    calls_through: Mapping[str, int] = field(default_factory=dict)
+    """Functions that run the function given to them at a position, by name."""
     output_key: str | None = None
     """Key of the returned dict under which the answer is."""
     none_means_unchanged: bool = False
@@ -162,6 +170,10 @@ def judge(project: Project, target: Target) -> HookVerdict:
         kind=_kind(base, node=node, module=module, inherited=owner is not target.cls) if found.says_inactive else None,
         via=_via(base, target=target, owner=owner),
         fail_open=base.notes.fail_open_line is not None or found.fail_open,
+        declared=_declared(project, target),
+        module_file=target.module.source.file,
+        subject=spec.subject,
+        output_key=spec.output_key,
     )
 
 
@@ -178,12 +190,27 @@ def definition_of(project: Project, target: Target) -> tuple[ast.AST | None, Cla
     return None, target.cls
 
 
+def _declared(project: Project, target: Target) -> bool | None:
+    """Return whether the class, or the nearest base that says so, declares the hook as active."""
+    for entry in project.order(target.cls) if target.cls else ():
+        bindings = entry.scope.bindings.get("declared_hooks") if isinstance(entry, ClassInfo) else None
+        value = getattr(bindings[-1].node, "value", None) if bindings else None
+        if isinstance(value, ast.Tuple | ast.List | ast.Set):
+            return target.spec.hook in {item.value for item in value.elts if isinstance(item, ast.Constant)}
+    return None
+
+
 # one run
 def run_hook(project: Project, target: Target, *, node: ast.AST | None, assume: dict[str, Value]) -> Outcome:
     """Run the hook once on the subject under some settings."""
     spec = target.spec
     machine = Interpreter(
-        project, assume=assume, text_subject=spec.text, sources=spec.sources, transparent=spec.transparent
+        project,
+        assume=assume,
+        text_subject=spec.text,
+        sources=spec.sources,
+        transparent=spec.transparent,
+        calls_through=spec.calls_through,
     )
     spot = Spot(machine.module_frame(target.module), State())
     try:
@@ -195,6 +222,9 @@ def run_hook(project: Project, target: Target, *, node: ast.AST | None, assume: 
         return Outcome(status="unknown", value=Unknown(str(reason)), evidence=str(reason), notes=machine.notes)
     except RecursionError:
         reason = "is nested too deeply to be followed"
+        return Outcome(status="unknown", value=Unknown(reason), evidence=reason, notes=machine.notes)
+    except Exception as error:  # noqa: BLE001  # a hook that trips the analysis must not hide the others
+        reason = f"the analysis failed here ({type(error).__name__}); please report it"
         return Outcome(status="unknown", value=Unknown(reason), evidence=reason, notes=machine.notes)
     refusal = _refusal(machine)
     if refusal and status != "active":
@@ -218,7 +248,7 @@ def _call_hook(machine: Interpreter, target: Target, *, node: ast.AST | None, sp
         spot.state.touched.clear()
     signature = _signature(func, node, machine, target)
     args = _arguments(machine, signature, target=target, spot=spot)
-    machine.setting_up = 0
+    machine.begin_hook(node)
     return machine.call(func, args, node=place, spot=spot)
 
 
