@@ -11,6 +11,7 @@ from mragaudit import __version__, doctor
 from mragaudit.config import read_settings
 from mragaudit.config.render import render_config, render_schema
 from mragaudit.errors import DataError, MragauditError
+from mragaudit.hookaudit.cli import app as hooks_app
 from mragaudit.paths import RunPaths
 from mragaudit.records.base import write_text
 from mragaudit.stages.aggregate import read_table
@@ -19,6 +20,8 @@ from mragaudit.stages.preflight import check_run
 from mragaudit.stages.purge import purge_run
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+app.add_typer(hooks_app, name="hooks")
 
 CONFIG = Path("config.yaml")
 SCHEMA = Path("resources/config.schema.json")

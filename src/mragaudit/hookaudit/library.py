@@ -440,7 +440,7 @@ class Library(Calls):
         repl, text = args.get(0, "repl") or Opaque(), args.get(1, "string") or Opaque()
         subject = settle(text, spot.state)
         if isinstance(subject, Unknown | Changed) or not is_subject(subject):
-            return self._derived("a substitution", [subject], node=node, spot=spot)
+            return self._derived(f"`{describe(node)}`", [subject], node=node, spot=spot)
         if isinstance(repl, Const) and repl.value in {"\\g<0>", "\\g<0>"}:
             return subject
         if isinstance(repl, Func | Bound | Partial):

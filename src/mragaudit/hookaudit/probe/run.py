@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
+from mragaudit.errors import StorageError
 from mragaudit.hookaudit.inventory import Inventory
 from mragaudit.hookaudit.probe.inputs import probe_inputs
 from mragaudit.hookaudit.probe.records import Observation, ProbeOutcome
 from mragaudit.hookaudit.probe.sandbox import Reply, require_sandbox, run_job
+from mragaudit.hookaudit.source import SKIPPED_FOLDERS
 from mragaudit.hookaudit.verdicts import HookVerdict
+
+MAX_COPY_BYTES = 512 * 2**20
 
 
 def probe_inventory(root: Path, inventory: Inventory, *, unsafe: bool = False) -> tuple[Observation, ...]:
@@ -20,10 +27,45 @@ def probe_inventory(root: Path, inventory: Inventory, *, unsafe: bool = False) -
     for verdict in inventory.verdicts:
         by_module.setdefault(verdict.module_file, []).append(verdict)
     observations: list[Observation] = []
-    for file, verdicts in by_module.items():
-        reply = run_job(_job(root, file, verdicts), readable=(_base(root),), unsafe=unsafe)
-        observations += [_observation(verdict, number, reply) for number, verdict in enumerate(verdicts)]
+    with TemporaryDirectory(prefix="mragaudit-probe-") as folder:
+        unit = _unit(root)
+        copy = unit if unsafe else copy_readable(unit, Path(folder) / "copy", recursive=root.is_dir() or unit != root.parent)
+        for file, verdicts in by_module.items():
+            reply = run_job(_job(root, file, verdicts), readable={unit: copy}, unsafe=unsafe)
+            observations += [_observation(verdict, number, reply) for number, verdict in enumerate(verdicts)]
     return tuple(observations)
+
+
+def _unit(root: Path) -> Path:
+    """Return the folder that has to be there for the tree to be imported: its outermost package, else itself."""
+    folder = (root if root.is_dir() else root.parent).resolve()
+    while (folder.parent / "__init__.py").is_file():
+        folder = folder.parent
+    return folder
+
+
+def copy_readable(source: Path, target: Path, *, recursive: bool) -> Path:
+    """Return a copy that everyone may read: the sandbox's user is nobody, who may not read the files of others.
+
+    Links are left out, since they may lead out of the tree. Raises StorageError where the copy grows too large.
+    """
+    target.parent.chmod(0o755)
+    copied = 0
+    for folder, names, files in os.walk(source):
+        names[:] = [n for n in names if recursive and n not in SKIPPED_FOLDERS and not (Path(folder) / n).is_symlink()]
+        inside = target / Path(folder).relative_to(source)
+        inside.mkdir()
+        inside.chmod(0o755)
+        for name in files:
+            path = Path(folder) / name
+            if path.is_symlink() or not path.is_file() or not (recursive or name.endswith(".py")):
+                continue
+            copied += path.stat().st_size
+            if copied > MAX_COPY_BYTES:
+                raise StorageError(f"{source}: more than {MAX_COPY_BYTES >> 20} MiB to probe; name a smaller folder")
+            shutil.copyfile(path, inside / name)
+            (inside / name).chmod(0o644)
+    return target
 
 
 def _base(root: Path) -> Path:

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -42,6 +42,15 @@ NOT_CONTAINED = (
 )
 
 
+SELF_TEST = """
+import os
+if os.getuid() == 0:
+    os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
+import json
+print("works")
+"""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
     """What came back from a job: results by their number, and why some may be missing."""
@@ -65,7 +74,7 @@ def require_sandbox() -> None:
 def _sandbox_problem() -> str:
     if shutil.which("bwrap") is None:
         return "the program bwrap is not installed"
-    command = [*sandbox_command(()), sys.executable, "-I", "-c", "print('works')"]
+    command = [*sandbox_command({}), sys.executable, "-I", "-B", "-c", SELF_TEST]
     try:
         done = subprocess.run(command, capture_output=True, timeout=WALL_SECONDS, check=False, env={})  # noqa: S603
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -75,8 +84,10 @@ def _sandbox_problem() -> str:
     return ""
 
 
-def sandbox_command(readable: tuple[Path, ...]) -> list[str]:
-    """Return the beginning of a command line that runs the rest in the sandbox; `readable` are further folders.
+def sandbox_command(readable: Mapping[Path, Path]) -> list[str]:
+    """Return the beginning of a command line that runs the rest in the sandbox.
+
+    `readable` holds further folders: where one stands inside → where it is taken from.
 
     As root, bubblewrap sets up the sandbox with root's rights and the child gives them up for those of nobody: an
     id that is only mapped to nobody would still be root to the kernel, which exempts it from the limit on processes.
@@ -94,8 +105,13 @@ def sandbox_command(readable: tuple[Path, ...]) -> list[str]:
         elif path.exists():
             command += ["--ro-bind", place, place]
     command += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", str(SCRATCH_BYTES), "--tmpfs", "/tmp"]  # noqa: S108
-    for path in _outermost([*_python_folders(), *(path.resolve() for path in readable), CHILD.resolve()]):
-        command += ["--ro-bind", str(path), str(path)]
+    bound = {path: path for path in _outermost([*_python_folders(), CHILD.resolve()])} | dict(readable)
+    made = {Path("/"), Path("/tmp"), *map(Path, SYSTEM)}  # noqa: S108
+    for inside, outside in bound.items():
+        for parent in (path for path in reversed(inside.parents) if path not in made):
+            made.add(parent)
+            command += ["--perms", "0755", "--dir", str(parent)]  # of itself bubblewrap makes them for root alone
+        command += ["--ro-bind", str(outside), str(inside)]
     return [*command, "--remount-ro", "/", "--chdir", "/tmp", "--"]  # noqa: S108
 
 
@@ -115,7 +131,7 @@ def _outermost(paths: list[Path]) -> list[Path]:
     return kept
 
 
-def run_job(job: dict[str, Any], *, readable: tuple[Path, ...], unsafe: bool = False) -> Reply:
+def run_job(job: dict[str, Any], *, readable: Mapping[Path, Path], unsafe: bool = False) -> Reply:
     """Run one job of the child; its results are those lines of its channel that carry the job's secret."""
     reading, writing = os.pipe()
     secret = secrets.token_hex(16)
