@@ -6,9 +6,9 @@ import ast
 import functools
 from dataclasses import replace
 
-from mragaudit.hookaudit.expressions import Expressions
+from mragaudit.hookaudit.expressions import Expressions, is_type_checking
 from mragaudit.hookaudit.machine import MAX_DEPTH, TYPE_CHECKING, Abrupt, CallArgs, GiveUp, Returned, Spot
-from mragaudit.hookaudit.state import Frame, Instance, Seq, State, merge_states, settle
+from mragaudit.hookaudit.state import Frame, Instance, Seq, State, as_same, merge_states, settle
 from mragaudit.hookaudit.symbols import PLAIN_BASES, Binding, ClassInfo, Definition, Inside, Module, Outside
 from mragaudit.hookaudit.values import (
     Bound,
@@ -65,6 +65,7 @@ WRAPPERS = {
     "contextlib.contextmanager": "context",
     "contextlib.asynccontextmanager": "context",
 }
+GIVEN = "comes from the caller"
 MAX_RECURSION = 6
 DATA_CLASSES = frozenset("dataclass dataclasses.dataclass attr.s attrs.define attr.define attrs.frozen".split())
 
@@ -106,10 +107,11 @@ class Calls(Expressions):
 
     def _brought(self, args: CallArgs, *, node: ast.Call, spot: Spot) -> Value:
         """Return the subject that a call brings; a call that asks for something else than was asked changes it."""
-        asked = args.get(0) or Opaque("", settled=True)
+        self.notes.brought = True
+        asked = next(iter(args.all()), None)
         if isinstance(asked, Unknown):
             return asked
-        if isinstance(asked, Opaque | Same) and (isinstance(asked, Same) or asked.settled):
+        if asked is None or isinstance(asked, Same) or (isinstance(asked, Opaque) and asked.why.endswith(GIVEN)):
             return Same()
         if isinstance(asked, Opaque):
             return self.unknown(f"`{describe(node)}` may ask for something else than it was asked", node, spot)
@@ -244,7 +246,10 @@ class Calls(Expressions):
         handled = [way for way in returns if way not in ordinary]
         state = merge_states([way.state for way in ordinary])
         spot.state.become(state)
-        value = self.merged([way.value for way in ordinary])
+        values = [way.value for way in ordinary]
+        if len(values) > 1:
+            values = [as_same(way.value, way.state) for way in ordinary]
+        value = self.merged(values)
         return self._with_handlers(value, ordinary=ordinary, handled=handled, node=node, spot=spot)
 
     def _with_handlers(
@@ -346,7 +351,7 @@ class Calls(Expressions):
         for arg in [*(*spec.posonlyargs, *spec.args)[skip:], *spec.kwonlyargs]:
             hint = self.hint(arg.annotation, func.module)
             if arg.arg in passed:
-                values[arg.arg] = Opaque(f"`{arg.arg}` comes from the caller", kind=kind_of(hint), settled=True)
+                values[arg.arg] = Opaque(f"`{arg.arg}` {GIVEN}", kind=kind_of(hint), settled=True)
             elif arg.arg in defaults:
                 default = self._default(defaults[arg.arg], func, spot)
                 values[arg.arg] = self.setting(f"{prefix}:{arg.arg}", arg.arg, default, heap=spot.state.heap)
@@ -512,6 +517,8 @@ class Calls(Expressions):
         flags: frozenset[str] = frozenset()
         doubtful = False
         for guard in binding.guards:
+            if guard.test is not None and is_type_checking(guard.test) and guard.how == "if":
+                continue  # what is imported for type checkers is what a lazy import brings at run time
             if guard.test is not None:
                 chosen, own = self.test(guard.test, spot)
                 flags |= own

@@ -584,6 +584,12 @@ class Expressions(Machine):
             case Choice():
                 results = [self.attribute(item, name, node=node, spot=spot) for item in owner.values]
                 return self.merged(results)
+            case Changed() | Unknown() if not _is_method_name(name, node):
+                return owner
+            case Opaque(settled=True) if not _is_method_name(name, node):
+                return Opaque(f"`.{name}` of {owner.why}", settled=True)
+            case Opaque() if not _is_method_name(name, node):
+                return self.setting(f"value:{describe(node)}", describe(node), None)
             case _:
                 self.notes.used |= flags_of(owner)
                 return Method(owner, name)
@@ -879,6 +885,8 @@ class Expressions(Machine):
             return (None if chosen is None else not chosen), flags
         if isinstance(node, ast.BoolOp):
             return self._test_bool_op(node, spot)
+        if is_type_checking(node):
+            return False, NO_FLAGS
         value = self.evaluate(node, spot)
         return self.truth(value, node, spot), flags_of(value)
 
@@ -1006,6 +1014,11 @@ class Expressions(Machine):
             extra = added if added is not None else (Spread(value),)
             spot.state.heap[results.name] = Seq("generator", (*segments, *extra))
         return Opaque("what the caller sends", settled=True)
+
+
+def is_type_checking(test: ast.expr) -> bool:
+    """Return whether a test is true for type checkers only."""
+    return (test.id if isinstance(test, ast.Name) else getattr(test, "attr", "")) == "TYPE_CHECKING"
 
 
 def _is_method_name(name: str, node: ast.AST) -> bool:

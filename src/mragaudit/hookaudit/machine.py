@@ -26,7 +26,7 @@ from mragaudit.hookaudit.values import (
     flags_of,
 )
 
-MAX_STEPS = 8_000
+MAX_STEPS = 15_000
 MAX_DEPTH = 24
 
 
@@ -128,6 +128,8 @@ class Notes:
     via: list[str] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
     """Settings whose value goes into a call, and that are thus no mere switches."""
+    brought: bool = False
+    """Whether a call brought the subject, where the hook map says that calls do."""
     steps: int = 0
     risks: int = 0
     """Calls that leave the tree with the subject."""

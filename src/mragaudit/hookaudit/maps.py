@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 from typing import Literal
 
@@ -108,17 +109,14 @@ def _class_targets(project: Project, info: ClassInfo, maps: tuple[HookMap, ...])
     return [] if _is_protocol(info) else [t for t in targets if not _is_abstract(members[t.spec.method])]
 
 
-def _members(project: Project, info: ClassInfo) -> dict[str, ast_node]:
+def _members(project: Project, info: ClassInfo) -> dict[str, ast.AST]:
     """Return what the class and its bases in the tree bind, the nearest first."""
-    members: dict[str, ast_node] = {}
+    members: dict[str, ast.AST] = {}
     for entry in project.order(info):
         if isinstance(entry, ClassInfo):
             for name, bindings in entry.scope.bindings.items():
                 members.setdefault(name, bindings[-1].node)
     return members
-
-
-ast_node = object
 
 
 def _is_framework_default(project: Project, info: ClassInfo, *, rule: HookRule, name: str) -> bool:
@@ -137,13 +135,11 @@ def _fits_class(rule: HookRule, info: ClassInfo, ancestors: list[str]) -> bool:
     return not rule.decorators or any(_decorator_name(node).endswith(rule.decorators) for node in _decorators(info))
 
 
-def _decorators(info: ClassInfo) -> list[object]:
+def _decorators(info: ClassInfo) -> list[ast.expr]:
     return list(info.node.decorator_list)
 
 
-def _decorator_name(node: object) -> str:
-    import ast  # noqa: PLC0415
-
+def _decorator_name(node: ast.AST | None) -> str:
     target = node.func if isinstance(node, ast.Call) else node
     return ast.unparse(target) if isinstance(target, ast.expr) else ""
 
@@ -162,13 +158,13 @@ def _function_targets(module: Module, maps: tuple[HookMap, ...]) -> list[Target]
 
 
 def _target(
-    rule: HookRule, hook_map: HookMap, name: str, *, module: Module, cls: ClassInfo | None, node: object
+    rule: HookRule, hook_map: HookMap, name: str, *, module: Module, cls: ClassInfo | None, node: ast.AST | None
 ) -> Target | None:
     subject = None
     if rule.subject and isinstance(node, Definition):
         arguments = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
         subject = next((parameter for parameter in rule.subject if parameter in arguments), None)
-        if subject is None:
+        if subject is None or (rule.output_key and not _gives_back(node, rule.output_key)):
             return None
     spec = HookSpec(
         method=name,
@@ -187,14 +183,20 @@ def _target(
     return Target(module=module, cls=cls, spec=spec)
 
 
-def _is_protocol(info: ClassInfo) -> bool:
-    import ast  # noqa: PLC0415
+def _gives_back(node: Definition, key: str) -> bool:
+    """Return whether a method's declared outputs, where it declares any, have a key."""
+    for decorator in node.decorator_list:
+        if isinstance(decorator, ast.Call) and _decorator_name(decorator).endswith("output_types"):
+            return any(keyword.arg in {key, None} for keyword in decorator.keywords)
+    return True
 
+
+def _is_protocol(info: ClassInfo) -> bool:
     bases = [base.value if isinstance(base, ast.Subscript) else base for base in info.node.bases]
     return any(ast.unparse(base).rsplit(".", 1)[-1] == "Protocol" for base in bases)
 
 
-def _is_abstract(node: object) -> bool:
+def _is_abstract(node: ast.AST | None) -> bool:
     """Return whether a method only says that subclasses have to have it."""
     if not isinstance(node, Definition):
         return False

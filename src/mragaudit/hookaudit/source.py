@@ -6,6 +6,7 @@ import ast
 import importlib.machinery
 import io
 import os
+import stat
 import sys
 import tokenize
 import warnings
@@ -96,12 +97,15 @@ def load_tree(root: Path) -> SourceTree:
     problems: list[Problem] = []
     seen: set[tuple[int, int]] = set()
     for path in _python_files(root, problems):
-        shown = path.relative_to(root).as_posix() if root.is_dir() else path.name
+        shown = printable_path(path.relative_to(root).as_posix() if root.is_dir() else path.name)
         try:
             status = path.stat()
             if (status.st_dev, status.st_ino) in seen:
                 continue
             seen.add((status.st_dev, status.st_ino))
+            if not stat.S_ISREG(status.st_mode):
+                problems.append(Problem(file=shown, reason="is not a regular file"))
+                continue
             content = path.read_bytes()
         except OSError as error:
             problems.append(Problem(file=shown, reason=f"cannot be read: {error.strerror}"))
@@ -131,6 +135,11 @@ def parse_source(
     except ValueError as error:
         return Problem(file=file, reason=f"is not Python source: {error}")
     return SourceFile(file=file, name=name, is_package=is_package, text=text, tree=tree)
+
+
+def printable_path(path: str) -> str:
+    """Return a path that can be written as UTF-8: names need not be text."""
+    return path.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _decode(content: bytes) -> str:

@@ -142,13 +142,13 @@ def _merge_two(left: State, right: State) -> State:
     frames = {}
     for number in left.frames.keys() | right.frames.keys():
         ours, theirs = left.frames.get(number, {}), right.frames.get(number, {})
-        frames[number] = ours if ours is theirs else _merge_names(ours, theirs)
+        frames[number] = ours if ours is theirs else _merge_names(ours, theirs, left=left, right=right)
     left.owned.clear()
     right.owned.clear()
     heap = dict(right.heap)
     for name, thing in left.heap.items():
         if heap.get(name) is not thing:
-            heap[name] = _merge_objects(thing, heap[name]) if name in heap else thing
+            heap[name] = _merge_objects(thing, heap[name], left=left, right=right) if name in heap else thing
     merged = State(frames, heap, dict(right.touched), left.guarded and right.guarded)
     for owner, change in left.touched.items():
         merged.touch([owner], change)
@@ -157,24 +157,35 @@ def _merge_two(left: State, right: State) -> State:
     return merged
 
 
-def _merge_names(left: dict[str, Value], right: dict[str, Value]) -> dict[str, Value]:
-    merged = dict(right)
-    for name, value in left.items():
-        if merged.get(name) is not value:
-            merged[name] = merge_values(value, merged[name]) if name in merged else value
+def _merge_names(
+    ours: dict[str, Value], theirs: dict[str, Value], *, left: State, right: State
+) -> dict[str, Value]:
+    merged = dict(theirs)
+    for name, value in ours.items():
+        other = merged.get(name)
+        if other is not value:
+            merged[name] = merge_values(as_same(value, left), as_same(other, right)) if other is not None else value
     return merged
 
 
-def _merge_objects(left: HeapObject, right: HeapObject) -> HeapObject:
-    if left is right or left == right:
-        return left
-    if isinstance(left, Instance) and isinstance(right, Instance):
-        return Instance(left.cls, _merge_names(left.attributes, right.attributes))
-    if isinstance(left, Seq) and isinstance(right, Seq):
-        return Seq(left.kind, merge_segments(left.segments, right.segments))
-    if isinstance(left, Clone) and isinstance(right, Clone):
-        return replace(left, writes=left.writes + tuple(write for write in right.writes if write not in left.writes))
-    return left
+def as_same(value: Value, state: State) -> Value:
+    """Return the subject in place of a list that equals it, so that it can be merged with the subject."""
+    if not isinstance(value, Ref) or not isinstance(state.heap.get(value.name), Seq):
+        return value
+    settled = settle(value, state)
+    return settled if isinstance(settled, Same) else value
+
+
+def _merge_objects(ours: HeapObject, theirs: HeapObject, *, left: State, right: State) -> HeapObject:
+    if ours is theirs or ours == theirs:
+        return ours
+    if isinstance(ours, Instance) and isinstance(theirs, Instance):
+        return Instance(ours.cls, _merge_names(ours.attributes, theirs.attributes, left=left, right=right))
+    if isinstance(ours, Seq) and isinstance(theirs, Seq):
+        return Seq(ours.kind, merge_segments(ours.segments, theirs.segments))
+    if isinstance(ours, Clone) and isinstance(theirs, Clone):
+        return replace(ours, writes=ours.writes + tuple(write for write in theirs.writes if write not in ours.writes))
+    return ours
 
 
 def merge_segments(left: tuple[Segment, ...], right: tuple[Segment, ...]) -> tuple[Segment, ...]:

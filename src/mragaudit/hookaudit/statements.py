@@ -82,7 +82,7 @@ class Interpreter(Library):
         return result
 
     def _note_dead(self, body: list[ast.stmt]) -> None:
-        active = [node for node in body if not isinstance(node, ast.Pass | ast.Raise)]
+        active = [node for node in body if _would_act(node)]
         first = getattr(self.hook_node, "lineno", 0)
         last = getattr(self.hook_node, "end_lineno", 0)
         if active and self.notes.dead_line is None and first <= active[0].lineno <= last:
@@ -593,6 +593,14 @@ class Interpreter(Library):
         if not flow.nexts and not flow.returns:
             result.add(self.block(body, spot.frame, [spot.state.fork()]))
         return result
+
+
+def _would_act(node: ast.stmt) -> bool:
+    """Return whether a statement that is never reached returns something, or works something out."""
+    return any(
+        isinstance(part, ast.Return) or (isinstance(part, ast.Assign) and isinstance(part.value, ast.Call))
+        for part in ast.walk(node)
+    )
 
 
 def handler_is_import(handler: ast.ExceptHandler) -> bool:

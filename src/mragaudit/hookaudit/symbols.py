@@ -211,6 +211,7 @@ class Project:
 
     def __init__(self, tree: SourceTree) -> None:
         self.modules = [Module(file) for file in tree.files]
+        self._prefix = f"{tree.root.resolve().name}."
         self._by_name: dict[str, Module] = {}
         self._by_suffix: dict[str, list[Module]] = {}
         self._orders: dict[ClassInfo, tuple[ClassInfo | str, ...]] = {}
@@ -231,10 +232,9 @@ class Project:
         """Return a module by its dotted name, counted from the root or, when unambiguous, from inside it."""
         found = self._by_name.get(name)
         candidates = self._by_suffix.get(name, [])
-        return found or (candidates[0] if len(candidates) == 1 and "." in name else None) or self._src(name)
-
-    def _src(self, name: str) -> Module | None:
-        return self._by_name.get(f"src.{name}")
+        if found is None and len(candidates) == 1 and "." in name:
+            return candidates[0]
+        return found or self._by_name.get(f"src.{name}") or self._by_name.get(name.removeprefix(self._prefix))
 
     def import_target(self, node: ast.Import | ast.ImportFrom, name: str, module: Module) -> Inside | Outside:
         """Return where the name that an import statement binds leads."""

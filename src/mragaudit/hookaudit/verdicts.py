@@ -51,7 +51,7 @@ Kind = Literal[
 HOOKS: tuple[Hook, ...] = ("query", "scores", "documents", "generation", "response")
 CODES: dict[Hook, str] = {"query": "H0", "scores": "H1", "documents": "H2", "generation": "H3", "response": "H4"}
 MAX_RUNS = 24
-MAX_STEPS_OF_ALL_RUNS = 24_000
+MAX_STEPS_OF_ALL_RUNS = 30_000
 MARKER = re.compile(r"#.*\b(todo|fixme|xxx|placeholder|stub|not (yet )?implemented|not yet)\b", re.IGNORECASE)
 
 
@@ -311,6 +311,8 @@ def _leading(names: list[str], values: dict[str, Value]) -> tuple[Value, ...]:
 
 def _classify(value: Value, state: State, *, spec: HookSpec, notes: Notes) -> tuple[Plain, str]:
     """Return whether the answer is something else than the input, with the evidence."""
+    if spec.sources and not notes.brought:
+        return "unknown", "calls none of what the hook map names as its source: it is a source of its own"
     if spec.output_key is not None:
         value = _under_key(value, spec.output_key, state)
     if spec.gate:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 from mragaudit.hookaudit.inventory import audit_source
+from mragaudit.hookaudit.verdicts import HookSpec
 
 N_HOOKS = 600
 SEED = 20261130
@@ -192,9 +193,9 @@ class Composed:
 def compose(generator: random.Random) -> Composed:
     text = generator.random() < 0.6
     active, idle = (TEXT_ACTIVE, TEXT_IDLE) if text else (LIST_ACTIVE, LIST_IDLE)
-    body = generator.choice(active if generator.random() < 0.6 else idle)
+    body = generator.choice(active if generator.random() < 0.8 else idle)
     chosen = [
-        generator.choice(SWALLOWERS if generator.random() < 0.12 else WRAPPERS) for _ in range(generator.randrange(4))
+        generator.choice(SWALLOWERS if generator.random() < 0.06 else WRAPPERS) for _ in range(generator.randrange(4))
     ]
     shape = generator.choice(CLASSES)
     is_async = generator.random() < 0.4
@@ -228,8 +229,6 @@ def acts(source: str, *, text: bool) -> bool:
 
 
 def verdict_of(source: str, *, text: bool):
-    from mragaudit.hookaudit.verdicts import HookSpec  # noqa: PLC0415
-
     spec = HookSpec(method="hook", hook="response" if text else "documents", text=text)
     (verdict,) = audit_source(source, class_name="Hook", hooks=["hook"], spec=spec)
     return verdict.default if verdict.status == "conditional" else verdict.status, verdict
