@@ -43,8 +43,6 @@ def write_baseline(path: Path, inventory: Inventory) -> int:
     return len(findings)
 
 
-def failing(
-    inventory: Inventory, statuses: Collection[Status], *, known: Collection[str] = ()
-) -> list[HookVerdict]:
+def failing(inventory: Inventory, statuses: Collection[Status], *, known: Collection[str] = ()) -> list[HookVerdict]:
     """Return the hooks whose status must fail a build and that no baseline knows."""
     return [v for v in inventory.verdicts if v.status in statuses and v.fingerprint not in known]

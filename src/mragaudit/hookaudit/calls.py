@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# ruff: noqa: PLR0911  # an interpreter has one way out for each kind of value
 import ast
 import functools
 from dataclasses import replace
@@ -162,7 +163,9 @@ class Calls(Expressions):
             case Func():
                 return self.call_function(func, args, node=node, spot=spot)
             case Bound():
-                return self.call(func.func, CallArgs((func.receiver, *args.positional), args.keywords), node=node, spot=spot)
+                return self.call(
+                    func.func, CallArgs((func.receiver, *args.positional), args.keywords), node=node, spot=spot
+                )
             case Partial():
                 given = CallArgs((*func.args, *args.positional), {**dict(func.kwargs), **args.keywords})
                 return self.call(func.func, given, node=node, spot=spot)
@@ -450,7 +453,9 @@ class Calls(Expressions):
             return found
         if found is None:
             return Const(owner.info.name) if name == "__name__" else Method(owner, name)
-        return self.bind_member(found, owner, owner.info, name=name, text=f"{owner.info.name}.{name}", node=node, spot=spot)
+        return self.bind_member(
+            found, owner, owner.info, name=name, text=f"{owner.info.name}.{name}", node=node, spot=spot
+        )
 
     def _super(self, node: ast.Call, spot: Spot) -> Value:
         if len(node.args) == 2:  # noqa: PLR2004  # super(Class, self)
@@ -463,8 +468,9 @@ class Calls(Expressions):
         if frame is None or frame.func is None or frame.func.cls is None:
             return Opaque("super()")
         first = [*frame.func.node.args.posonlyargs, *frame.func.node.args.args][:1]
-        receiver = spot.state.names(frame.number).get(first[0].arg) if first else None
-        return Super(receiver or Opaque("self"), frame.func.cls)
+        names = spot.state.names(frame.number)
+        receiver = names.get(first[0].arg, Opaque("self")) if first else Opaque("self")
+        return Super(receiver, frame.func.cls)
 
     def super_attribute(self, owner: Super, name: str, *, node: ast.AST, spot: Spot) -> Value:
         """Return an attribute of the classes after `owner.after` in the order of the object."""
@@ -636,7 +642,6 @@ def _called_name(node: ast.Call) -> str:
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
-
 def defaults_of(func: Func) -> dict[str, ast.expr]:
     """Return the parameters that have a default."""
     spec = func.node.args
@@ -651,7 +656,9 @@ def defaults_of(func: Func) -> dict[str, ast.expr]:
 def field_names(info: ClassInfo) -> list[str]:
     """Return the fields that a class declares by annotation, in order."""
     return [
-        node.target.id for node in info.node.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+        node.target.id
+        for node in info.node.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     ]
 
 

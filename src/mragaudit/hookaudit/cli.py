@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-import click
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
@@ -31,20 +30,22 @@ FINDINGS_EXIT_CODE = 3
 class DefaultGroup(TyperGroup):
     """A group whose first word may be a path: then the inventory is meant."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the inventory's name before what is no name of a command."""
         if args and args[0] not in {*self.commands, "--help"}:
             args = ["inventory", *args]
-        return super().parse_args(ctx, args)
+        return list(super().parse_args(ctx, args))
 
 
 app = typer.Typer(cls=DefaultGroup, no_args_is_help=True, help="Say where the privacy defenses of some code act.")
 
 
 @app.command("inventory")
-def inventory_command(
+def inventory_command(  # noqa: PLR0917  # typer reads options from the signature
     path_or_module: Annotated[str, typer.Argument(help="file, folder, or dotted name of an installed module")],
-    hooks: Annotated[list[Path] | None, typer.Option("--hooks", help="hook map of your own; may be given again")] = None,
+    hooks: Annotated[
+        list[Path] | None, typer.Option("--hooks", help="hook map of your own; may be given again")
+    ] = None,
     only_hooks: Annotated[bool, typer.Option("--only-hooks", help="leave out the maps that ship")] = False,
     fmt: Annotated[str, typer.Option("--format", help="table, json or sarif")] = "table",
     output: Annotated[Path | None, typer.Option("--output", help="file instead of the terminal")] = None,

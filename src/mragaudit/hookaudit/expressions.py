@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# ruff: noqa: PLR0911, C901  # an interpreter has one way out for each kind of value
 import ast
 import operator
 from collections.abc import Callable
@@ -165,9 +166,7 @@ class Expressions(Machine):
             return Const(True, flags)
         return self._derived("a test of it", values, node=node, spot=spot)
 
-    def _compare_two(
-        self, left: Value, right: Value, *, operation: ast.cmpop, node: ast.Compare, spot: Spot
-    ) -> Value:
+    def _compare_two(self, left: Value, right: Value, *, operation: ast.cmpop, node: ast.Compare, spot: Spot) -> Value:
         flags = flags_of(left) | flags_of(right)
         if isinstance(left, Const) and isinstance(right, Const):
             try:
@@ -236,7 +235,7 @@ class Expressions(Machine):
             return Opaque("a large number", flags)
         try:
             return Const(BINARY[type(operation)](left, right), flags)
-        except Exception:  # noqa: BLE001  # whatever the audited operation raises
+        except Exception:  # whatever the audited operation raises
             return Opaque("a constant", flags)
 
     def _neutral(
@@ -327,9 +326,7 @@ class Expressions(Machine):
                 pieces.append(self.evaluate(part, spot))
         return self.text(pieces)
 
-    def _derived(
-        self, what: str, values: list[Value], *, node: ast.AST, spot: Spot, combine: bool = False
-    ) -> Value:
+    def _derived(self, what: str, values: list[Value], *, node: ast.AST, spot: Spot, combine: bool = False) -> Value:
         """Return what is computed from values: a change where the subject is among them."""
         settled = [settle(value, spot.state) for value in values]
         doubt = next((value for value in settled if isinstance(value, Unknown)), None)
@@ -386,7 +383,9 @@ class Expressions(Machine):
             key, value = segment.value.items
             self.write(target, self.step_of(key, target), value, node=ast.Pass(), spot=spot)
         else:
-            self.write(target, ("item", segment.value), Changed("other fields are laid over it"), node=ast.Pass(), spot=spot)
+            self.write(
+                target, ("item", segment.value), Changed("other fields are laid over it"), node=ast.Pass(), spot=spot
+            )
 
     # comprehensions
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, spot: Spot) -> Value:
@@ -678,7 +677,7 @@ class Expressions(Machine):
     def _constant_item(self, owner: Const, key: Const) -> Value:
         try:
             return Const(owner.value[key.value], owner.flags | key.flags)
-        except Exception:  # noqa: BLE001  # whatever the audited subscript raises
+        except Exception:  # whatever the audited subscript raises
             return Opaque("an item", owner.flags | key.flags)
 
     def _tuple_item(self, owner: Tup, key: Value) -> Value:
@@ -721,7 +720,9 @@ class Expressions(Machine):
         settled = settle(ref, spot.state)
         if isinstance(settled, Same | Part):
             return self.item(settled, key, node=node, spot=spot)
-        return settled if isinstance(settled, Changed) else self.unknown("an item that the dict does not show", node, spot)
+        return (
+            settled if isinstance(settled, Changed) else self.unknown("an item that the dict does not show", node, spot)
+        )
 
     def _slice(self, owner: Value, part: ast.Slice, *, node: ast.AST, spot: Spot) -> Value:
         bounds = [self.evaluate(bound, spot) if bound else Const(None) for bound in (part.lower, part.upper, part.step)]
@@ -741,7 +742,7 @@ class Expressions(Machine):
             values = [bound.value for bound in bounds if isinstance(bound, Const)]
             try:
                 return Const(owner.value[slice(*values)], owner.flags | flags)
-            except Exception:  # noqa: BLE001  # whatever the audited slice raises
+            except Exception:  # whatever the audited slice raises
                 return Opaque("a slice")
         if isinstance(settled, Same | Part) and bounds == [Const(None), Const(None), Const(-1)]:
             return self.reverse(settled)
@@ -813,7 +814,13 @@ class Expressions(Machine):
             settled = settle(value, spot.state)
             if whole and isinstance(settled, Same) and isinstance(settle(owner, spot.state), Same):
                 return
-            self.write(owner, ("slice", None), settled if whole else self.changed("a slice", target, spot), node=target, spot=spot)
+            self.write(
+                owner,
+                ("slice", None),
+                settled if whole else self.changed("a slice", target, spot),
+                node=target,
+                spot=spot,
+            )
             return
         key = self.evaluate(target.slice, spot)
         anchor = owner
@@ -987,9 +994,7 @@ class Expressions(Machine):
         """Return an attribute of a class."""
         raise NotImplementedError
 
-    def instance_attribute(
-        self, ref: Ref, thing: Instance, *, name: str, node: ast.AST, spot: Spot
-    ) -> Value:
+    def instance_attribute(self, ref: Ref, thing: Instance, *, name: str, node: ast.AST, spot: Spot) -> Value:
         """Return an attribute of an object."""
         raise NotImplementedError
 

@@ -82,10 +82,7 @@ def audit_source(
     if class_name is not None and class_name not in classes:
         raise DataError(f'class "{class_name}" is not in the source; {did_you_mean(class_name, classes)}')
     info = classes[class_name] if class_name is not None else None
-    return [
-        judge(project, Target(module=module, cls=info, spec=_spec_for(name, spec)))
-        for name in hooks
-    ]
+    return [judge(project, Target(module=module, cls=info, spec=_spec_for(name, spec))) for name in hooks]
 
 
 def _parsed(text: str, name: str) -> SourceFile:

@@ -5,6 +5,8 @@ A name that is not listed here and not in the tree is unknown: nothing is conclu
 
 from __future__ import annotations
 
+# ruff: noqa: PLR0911, C901  # an interpreter has one way out for each kind of value
+# ruff: noqa: ARG002  # the functions of the tables below share one signature
 import ast
 from collections.abc import Callable
 from typing import Any
@@ -47,9 +49,7 @@ COPIES = frozenset(
 )
 KEPT = frozenset("sys.intern os.fspath asyncio.run asyncio.shield asyncio.ensure_future asyncio.create_task".split())
 QUIET = frozenset("logging warnings time traceback print structlog loguru prometheus_client gc opentelemetry".split())
-QUIET_METHODS = frozenset(
-    "debug info warning warn error exception critical log trace success isEnabledFor".split()
-)
+QUIET_METHODS = frozenset("debug info warning warn error exception critical log trace success isEnabledFor".split())
 COMPUTES = frozenset(
     "html textwrap unicodedata hashlib base64 zlib string urllib difflib shlex binascii codecs quopri hmac statistics "
     "math heapq bisect re random secrets numpy uuid pprint".split()
@@ -145,7 +145,9 @@ class Library(Calls):
         if last in NOISE_WITH_SCALE and name.split(".", 1)[0] in {"random", "numpy"}:
             return self._noise(args, node=node, spot=spot)
         made = self._derived(f"`{describe(node)}`", values, node=node, spot=spot)
-        return Opaque(name, flags_of(made), kind=_kind_of_call(name), settled=True) if isinstance(made, Opaque) else made
+        return (
+            Opaque(name, flags_of(made), kind=_kind_of_call(name), settled=True) if isinstance(made, Opaque) else made
+        )
 
     def _noise(self, args: CallArgs, *, node: ast.AST, spot: Spot) -> Value:
         """Return noise; with a mean and a scale of nought it is nought."""
@@ -172,7 +174,9 @@ class Library(Calls):
         subjects = [value for value in (settle(v, spot.state) for v in values) if is_subject(value)]
         if any(map(_may_hold_subject, values)):
             self.notes.risks += 1
-            return self.unknown(f"{what}, which is not in the tree, and gives it a function that knows the input", node, spot)
+            return self.unknown(
+                f"{what}, which is not in the tree, and gives it a function that knows the input", node, spot
+            )
         if not subjects:
             return Opaque(f"{what}, which is not in the tree", kind=_kind_of_node(node))
         self.notes.risks += 1
@@ -441,7 +445,7 @@ class Library(Calls):
         subject = settle(text, spot.state)
         if isinstance(subject, Unknown | Changed) or not is_subject(subject):
             return self._derived(f"`{describe(node)}`", [subject], node=node, spot=spot)
-        if isinstance(repl, Const) and repl.value in {"\\g<0>", "\\g<0>"}:
+        if isinstance(repl, Const) and repl.value in {"\\g<0>"}:
             return subject
         if isinstance(repl, Func | Bound | Partial):
             put_back = self.call(repl, CallArgs((Opaque("a match", kind="re.Match"),)), node=node, spot=spot)
@@ -477,7 +481,9 @@ class Library(Calls):
             case Unknown():
                 return owner
             case Choice():
-                return self.merged([self._method(Method(item, name), args, node=node, spot=spot) for item in owner.values])
+                return self.merged(
+                    [self._method(Method(item, name), args, node=node, spot=spot) for item in owner.values]
+                )
             case _:
                 return self._run_unknown(f"calls `{describe(node)}`", args, node=node, spot=spot)
 
@@ -491,7 +497,7 @@ class Library(Calls):
             flags = owner.flags.union(*map(flags_of, values))
             try:
                 result = getattr(owner.value, name)(*[v.value for v in args.positional if isinstance(v, Const)])
-            except Exception:  # noqa: BLE001  # whatever the audited call raises
+            except Exception:  # whatever the audited call raises
                 return Opaque("a constant", flags)
             plain = isinstance(result, str | bytes | int | float | bool | type(None))
             return Const(result, flags) if plain else Opaque("a constant", flags, settled=True)
@@ -535,7 +541,11 @@ class Library(Calls):
         values = args.all()
         if owner.kind == "re.Match":
             whole = not values or values == [Const(0)]
-            return Opaque("the match", kind="re.Match.group") if name == "group" and whole else Opaque("a group", settled=True)
+            return (
+                Opaque("the match", kind="re.Match.group")
+                if name == "group" and whole
+                else Opaque("a group", settled=True)
+            )
         if owner.kind == "re.Pattern" and name == "sub":
             return self._sub(args, node=node, spot=spot)
         if owner.kind == "re.Pattern":
@@ -546,8 +556,10 @@ class Library(Calls):
             text = describe(node)
             return self.setting(f"item:{text}", text, args.get(1, "default") or Const(None))
         if name in {"map", "submit"} and ("Executor" in owner.kind or "Pool" in owner.kind):
-            return self._map(args, node, spot) if name == "map" else self.call(
-                args.positional[0], CallArgs(args.positional[1:]), node=node, spot=spot
+            return (
+                self._map(args, node, spot)
+                if name == "map"
+                else self.call(args.positional[0], CallArgs(args.positional[1:]), node=node, spot=spot)
             )
         if owner.kind.startswith(("numpy.random", "random.")):
             return self._computed(f"numpy.random.{name}", args, node=node, spot=spot)
@@ -567,9 +579,7 @@ class Library(Calls):
             return self._dict_method(ref, thing, name, args=args, node=node, spot=spot)
         return self._list_method(ref, thing, name, args=args, node=node, spot=spot)
 
-    def _list_method(
-        self, ref: Ref, thing: Seq, name: str, *, args: CallArgs, node: ast.AST, spot: Spot
-    ) -> Value:
+    def _list_method(self, ref: Ref, thing: Seq, name: str, *, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         first = args.get(0)
         added: tuple[Segment, ...] | None = None
         if name in {"append", "add"} and first is not None:
@@ -592,9 +602,7 @@ class Library(Calls):
         spot.state.heap[ref.name] = Seq(thing.kind, added)
         return self.element(ref, node, spot) if name in {"pop", "popleft"} else Const(None)
 
-    def _dict_method(
-        self, ref: Ref, thing: Seq, name: str, *, args: CallArgs, node: ast.AST, spot: Spot
-    ) -> Value:
+    def _dict_method(self, ref: Ref, thing: Seq, name: str, *, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         if name in {"items", "keys", "values"}:
             settled = settle(ref, spot.state)
             return View(name, (settled if isinstance(settled, Same | Part) else ref,))
@@ -630,9 +638,7 @@ class Library(Calls):
         found = self.item(ref, key, node=node, spot=spot)
         return self.merged([found, default])
 
-    def _clone_method(
-        self, ref: Ref, clone: Clone, name: str, *, args: CallArgs, node: ast.AST, spot: Spot
-    ) -> Value:
+    def _clone_method(self, ref: Ref, clone: Clone, name: str, *, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         if name == "get" and args.positional:
             return self.item(ref, args.positional[0], node=node, spot=spot)
         if name in {"copy", "model_copy", "dict", "model_dump"}:
@@ -665,9 +671,7 @@ class Library(Calls):
                 step = ("attr", key.value) if isinstance(key, Const) else ("item", key)
                 self.write(copy, step, value, node=node, spot=spot)
 
-    def _subject_method(
-        self, owner: Same | Part, name: str, *, args: CallArgs, node: ast.AST, spot: Spot
-    ) -> Value:
+    def _subject_method(self, owner: Same | Part, name: str, *, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         handler = _SUBJECT_METHODS.get(name)
         if handler is not None:
             return handler(self, owner, args, node, spot)

@@ -331,7 +331,7 @@ def _is_empty(value: Value | None, heap: dict[str, HeapObject]) -> bool:
     if isinstance(value, Const):
         return not value.value
     thing = heap.get(value.name) if isinstance(value, Ref) else None
-    return isinstance(value, Tup) and not value.items or (isinstance(thing, Seq) and not thing.segments)
+    return (isinstance(value, Tup) and not value.items) or (isinstance(thing, Seq) and not thing.segments)
 
 
 def _flagged(value: Value, key: str) -> Value:

@@ -200,4 +200,6 @@ def _is_abstract(node: ast.AST | None) -> bool:
     """Return whether a method only says that subclasses have to have it."""
     if not isinstance(node, Definition):
         return False
-    return any(_decorator_name(decorator).rsplit(".", 1)[-1].startswith("abstract") for decorator in node.decorator_list)
+    return any(
+        _decorator_name(decorator).rsplit(".", 1)[-1].startswith("abstract") for decorator in node.decorator_list
+    )

@@ -29,7 +29,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 def render_json(inventory: Inventory, observations: tuple[Observation, ...] | None = None) -> bytes:
     """Return the inventory as JSON, with the counts per status."""
-    counts = {status: inventory.count(status) for status in STATUSES}
+    counts: dict[str, int] = {status: inventory.count(status) for status in STATUSES}
     report = Report(inventory=inventory, observations=observations, counts=counts)
     return msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
 
@@ -44,7 +44,14 @@ def print_inventory(
     """Print the hooks with their verdicts, the files that could not be audited, and the counts."""
     found = {(o.file, o.name, o.hook): o for o in observations or ()}
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    headings = ("hook", "method", "declared", "static", *(("observed",) if observations is not None else ()), "evidence")
+    headings = (
+        "hook",
+        "method",
+        "declared",
+        "static",
+        *(("observed",) if observations is not None else ()),
+        "evidence",
+    )
     for heading in headings:
         table.add_column(heading, overflow="fold")
     for verdict in inventory.verdicts:
@@ -56,9 +63,7 @@ def print_inventory(
     console.print(Group(*parts))
 
 
-def _row(
-    verdict: HookVerdict, *, known: Collection[str], probed: bool, seen: Observation | None
-) -> list[Text]:
+def _row(verdict: HookVerdict, *, known: Collection[str], probed: bool, seen: Observation | None) -> list[Text]:
     where = Text(printable(f"{verdict.name}\n{verdict.file}:{verdict.line}"))
     hook = Text(f"{CODES[verdict.hook]} {verdict.hook}\n{verdict.map}")
     cells = [hook, where, Text(DECLARED[verdict.declared]), _status(verdict, known)]

@@ -49,19 +49,19 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     """Base of all parts of the format."""
 
 
-class Message(_Part):
+class Message(_Part, frozen=True, kw_only=True):
     """A plain text."""
 
     text: str
 
 
-class Configuration(_Part):
+class Configuration(_Part, frozen=True, kw_only=True):
     """A rule's default level."""
 
     level: str
 
 
-class Rule(_Part):
+class Rule(_Part, frozen=True, kw_only=True):
     """One kind of finding."""
 
     id: str
@@ -70,7 +70,7 @@ class Rule(_Part):
     default_configuration: Configuration
 
 
-class Driver(_Part):
+class Driver(_Part, frozen=True, kw_only=True):
     """The tool."""
 
     name: str
@@ -78,46 +78,46 @@ class Driver(_Part):
     rules: tuple[Rule, ...]
 
 
-class Tool(_Part):
+class Tool(_Part, frozen=True, kw_only=True):
     """The tool with its components."""
 
     driver: Driver
 
 
-class ArtifactLocation(_Part):
+class ArtifactLocation(_Part, frozen=True, kw_only=True):
     """A file."""
 
     uri: str
 
 
-class Region(_Part):
+class Region(_Part, frozen=True, kw_only=True):
     """A place in a file."""
 
     start_line: int
 
 
-class PhysicalLocation(_Part):
+class PhysicalLocation(_Part, frozen=True, kw_only=True):
     """A place in a file, with the file."""
 
     artifact_location: ArtifactLocation
     region: Region | None = None
 
 
-class LogicalLocation(_Part):
+class LogicalLocation(_Part, frozen=True, kw_only=True):
     """A name in the code."""
 
     fully_qualified_name: str
     kind: str
 
 
-class Location(_Part):
+class Location(_Part, frozen=True, kw_only=True):
     """Where a finding is."""
 
     physical_location: PhysicalLocation
     logical_locations: tuple[LogicalLocation, ...] = ()
 
 
-class Result(_Part):
+class Result(_Part, frozen=True, kw_only=True):
     """One finding."""
 
     rule_id: str
@@ -130,7 +130,7 @@ class Result(_Part):
     properties: dict[str, str] = {}
 
 
-class Notification(_Part):
+class Notification(_Part, frozen=True, kw_only=True):
     """A file that could not be audited."""
 
     level: str
@@ -138,14 +138,14 @@ class Notification(_Part):
     locations: tuple[Location, ...]
 
 
-class Invocation(_Part):
+class Invocation(_Part, frozen=True, kw_only=True):
     """One run of the tool."""
 
     execution_successful: bool
     tool_execution_notifications: tuple[Notification, ...] = ()
 
 
-class Run(_Part):
+class Run(_Part, frozen=True, kw_only=True):
     """One run and its findings."""
 
     tool: Tool
@@ -154,7 +154,7 @@ class Run(_Part):
     column_kind: str
 
 
-class Log(_Part):
+class Log(_Part, frozen=True, kw_only=True):
     """A SARIF file."""
 
     schema: str = msgspec.field(name="$schema")

@@ -157,9 +157,7 @@ def _merge_two(left: State, right: State) -> State:
     return merged
 
 
-def _merge_names(
-    ours: dict[str, Value], theirs: dict[str, Value], *, left: State, right: State
-) -> dict[str, Value]:
+def _merge_names(ours: dict[str, Value], theirs: dict[str, Value], *, left: State, right: State) -> dict[str, Value]:
     merged = dict(theirs)
     for name, value in ours.items():
         other = merged.get(name)
@@ -330,7 +328,9 @@ def _annotated(cls: ClassInfo) -> set[str]:
     import ast  # noqa: PLC0415  # only for this rare case
 
     return {
-        node.target.id for node in cls.node.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+        node.target.id
+        for node in cls.node.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
 
 

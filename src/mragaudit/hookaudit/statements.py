@@ -178,7 +178,9 @@ class Interpreter(Library):
 
     def _raise(self, node: ast.Raise, spot: Spot) -> Flow:
         value = self.evaluate(node.exc, spot) if node.exc else Opaque()
-        self.sinks[-1].append(Raised(self._exception_name(value, node, spot), spot.state, node.lineno, spot.frame.module.source.file))
+        self.sinks[-1].append(
+            Raised(self._exception_name(value, node, spot), spot.state, node.lineno, spot.frame.module.source.file)
+        )
         return Flow()
 
     def _exception_name(self, value: Value, node: ast.Raise, spot: Spot) -> str:
@@ -293,9 +295,7 @@ class Interpreter(Library):
         source = self.iterated(source, spot)
         self.decide(flags_of(source), describe(node.iter))
         known = self.known_elements(source, spot)
-        flow = (
-            self._for_known(node, known, spot) if known is not None else self._for_any(node, source, spot)
-        )
+        flow = self._for_known(node, known, spot) if known is not None else self._for_any(node, source, spot)
         if node.orelse:
             other = self.block(node.orelse, spot.frame, flow.nexts)
             flow.add(other)
@@ -331,8 +331,9 @@ class Interpreter(Library):
         if chosen is False:
             return Flow(nexts=[spot.state])
         endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
-        flow = self._loop(node.body, Opaque("a condition"), spot, bind=lambda _state: None, surely=bool(chosen), endless=endless)
-        return flow
+        return self._loop(
+            node.body, Opaque("a condition"), spot, bind=lambda _state: None, surely=bool(chosen), endless=endless
+        )
 
     def _loop(
         self,
@@ -403,7 +404,10 @@ class Interpreter(Library):
         """Return the states after all rounds: each growing list holds one entry an element."""
         if not ends:
             return self._without_growing(breaks, growing, spot.frame)
-        texts = {name: self._grown_text(name, before, ends, source=source, exact=not breaks, frame=spot.frame) for name, before in growing.items()}
+        texts = {
+            name: self._grown_text(name, before, ends, source=source, exact=not breaks, frame=spot.frame)
+            for name, before in growing.items()
+        }
         lists = {name: thing for name, thing in start.heap.items() if isinstance(thing, Seq)}
         grown = {name: self._grown(name, thing, ends, source=source, exact=not breaks) for name, thing in lists.items()}
         merged = group_states([state.fork() for state in ends + self._without_growing(breaks, growing, spot.frame)])
@@ -465,9 +469,7 @@ class Interpreter(Library):
                 entry = _round_entry([new.segments[len(old.segments) :]], source, exact=exact)
                 state.heap[after.name] = Seq(new.kind, (*old.segments, entry))
 
-    def _entry_of_next_round(
-        self, start: State, ends: list[State], growing: dict[str, Value], frame: Frame
-    ) -> State:
+    def _entry_of_next_round(self, start: State, ends: list[State], growing: dict[str, Value], frame: Frame) -> State:
         """Return the state in which another round may begin: variables as after a round, lists as before it."""
         merged = merge_states([start.fork(), *(end.fork() for end in ends)])
         for name, thing in start.heap.items():

@@ -331,7 +331,9 @@ class Project:
 
     def _linearise(self, info: ClassInfo) -> tuple[ClassInfo | str, ...]:
         bases = [self._base(expression, info.module) for expression in info.node.bases]
-        rows = [list(self.order(base)) if isinstance(base, ClassInfo) else [base] for base in bases]
+        rows: list[list[ClassInfo | str]] = [
+            list(self.order(base)) if isinstance(base, ClassInfo) else [base] for base in bases
+        ]
         merged = _merge_rows([*rows, list(bases)])
         if merged is None:  # Python would refuse this class; left to right is the closest
             merged = list(dict.fromkeys(entry for row in rows for entry in row))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# ruff: noqa: PLR0911, PLR0912, C901  # one way out for each kind of value
 import ast
 import hashlib
 import re
@@ -217,19 +218,21 @@ def run_hook(project: Project, target: Target, *, node: ast.AST | None, assume: 
         value = _call_hook(machine, target, node=node, spot=spot)
         status, evidence = _classify(value, spot.state, spec=spec, notes=machine.notes)
     except Abrupt:
-        return _never_returns(machine, spec)
+        return _never_returns(machine)
     except GiveUp as reason:
-        return Outcome(status="unknown", value=Unknown(str(reason)), evidence=str(reason), notes=machine.notes)
+        return _undecided(str(reason), machine)
     except RecursionError:
-        reason = "is nested too deeply to be followed"
-        return Outcome(status="unknown", value=Unknown(reason), evidence=reason, notes=machine.notes)
-    except Exception as error:  # noqa: BLE001  # a hook that trips the analysis must not hide the others
-        reason = f"the analysis failed here ({type(error).__name__}); please report it"
-        return Outcome(status="unknown", value=Unknown(reason), evidence=reason, notes=machine.notes)
+        return _undecided("is nested too deeply to be followed", machine)
+    except Exception as error:  # a hook that trips the analysis must not hide the others
+        return _undecided(f"the analysis failed here ({type(error).__name__}); please report it", machine)
     refusal = _refusal(machine)
     if refusal and status != "active":
         return Outcome(status="active", value=value, evidence=refusal, notes=machine.notes)
     return Outcome(status=status, value=value, evidence=evidence, notes=machine.notes)
+
+
+def _undecided(reason: str, machine: Interpreter) -> Outcome:
+    return Outcome(status="unknown", value=Unknown(reason), evidence=reason, notes=machine.notes)
 
 
 def _call_hook(machine: Interpreter, target: Target, *, node: ast.AST | None, spot: Spot) -> Value:
@@ -246,13 +249,13 @@ def _call_hook(machine: Interpreter, target: Target, *, node: ast.AST | None, sp
         func = machine.instance_attribute(ref, thing, name=spec.method, node=getter, spot=spot)
     if spot.state.touched:
         spot.state.touched.clear()
-    signature = _signature(func, node, machine, target)
+    signature = _signature(func, node, target)
     args = _arguments(machine, signature, target=target, spot=spot)
     machine.begin_hook(node)
     return machine.call(func, args, node=place, spot=spot)
 
 
-def _signature(func: Value, node: ast.AST | None, machine: Interpreter, target: Target) -> tuple[Func | None, int]:
+def _signature(func: Value, node: ast.AST | None, target: Target) -> tuple[Func | None, int]:
     """Return the function whose parameters the pipeline sees, and how many of them are already given."""
     skip = 0
     while not isinstance(func, Func):
@@ -273,9 +276,7 @@ def _signature(func: Value, node: ast.AST | None, machine: Interpreter, target: 
     return func, skip
 
 
-def _arguments(
-    machine: Interpreter, signature: tuple[Func | None, int], *, target: Target, spot: Spot
-) -> CallArgs:
+def _arguments(machine: Interpreter, signature: tuple[Func | None, int], *, target: Target, spot: Spot) -> CallArgs:
     spec = target.spec
     func, skip = signature
     subject = Same()
@@ -394,7 +395,7 @@ def _refusal(machine: Interpreter) -> str:
     return ""
 
 
-def _never_returns(machine: Interpreter, spec: HookSpec) -> Outcome:
+def _never_returns(machine: Interpreter) -> Outcome:
     names = {raised.name for raised in machine.sinks[0]}
     if names == {"NotImplementedError"}:
         value = Const(None)
@@ -405,7 +406,7 @@ def _never_returns(machine: Interpreter, spec: HookSpec) -> Outcome:
     refusal = _refusal(machine)
     if refusal:
         return Outcome(status="active", value=Const(None), evidence=refusal, notes=machine.notes)
-    return Outcome(status="unknown", value=Unknown(why), evidence=why, notes=machine.notes)
+    return _undecided(why, machine)
 
 
 # other settings
@@ -559,7 +560,9 @@ def _sentence(base: Outcome, found: Finding, *, target: Target, owner: ClassInfo
     if found.status != "conditional" or found.other is None or found.setting is None:
         return inherited + base.evidence + _aside(base)
     if found.default == "unknown" and found.setting.default is None:
-        return f"{inherited}`{found.condition}` decides and has no default in the tree; one way it {found.other.evidence}"
+        return (
+            f"{inherited}`{found.condition}` decides and has no default in the tree; one way it {found.other.evidence}"
+        )
     shown = _show_default(found.setting)
     return (
         f"{inherited}`{found.condition}` decides; by default ({found.setting.text} = {shown}) it {base.evidence}; "

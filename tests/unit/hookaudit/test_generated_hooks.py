@@ -98,7 +98,7 @@ LIST_IDLE = (
     'y = copy.deepcopy(x)\nfor d in y:\n    d["text"] = ""\nreturn x',
     "out = []\nout.extend(x)\nreturn out",
     "return [x[i] for i in range(len(x))]",
-    'for i, d in enumerate(x):\n    x[i] = d\nreturn x',
+    "for i, d in enumerate(x):\n    x[i] = d\nreturn x",
     "ordered = sorted(x, key=len)\nreturn x",
     "return list(map(lambda d: d, x))",
     "return [*x]",
@@ -140,7 +140,7 @@ SWALLOWERS = (
     "def {f}(x):\n    def inner(t):\n        return {g}(t)\n    return x",
     "def {f}(x):\n    try:\n        return x\n    except Exception:\n        return {g}(x)",
 )
-PRELUDE = '''
+PRELUDE = """
 import asyncio, contextlib, copy, functools, json, logging, re
 
 logger = logging.getLogger("hooks")
@@ -165,7 +165,7 @@ def swallowing(func):
         func(copy.deepcopy(x))
         return x
     return wrapper
-'''
+"""
 CLASSES = (
     "class Hook:\n    {a}def hook(self, x):\n        return {f}(x)",
     "class Base:\n    {a}def hook(self, x):\n        return {f}(x)\n\nclass Hook(Base):\n    pass",

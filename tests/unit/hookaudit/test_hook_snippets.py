@@ -24,7 +24,9 @@ def test_a_hand_written_hook_gets_its_verdict(snippet):
     (verdict,) = audit_source(
         snippet["source"], class_name=snippet.get("class", "Hook"), hooks=[snippet.get("hook", "process_response")]
     )
-    expected = {name: snippet[name] for name in ("status", "default", "condition", "kind", "fail_open") if name in snippet}
+    expected = {
+        name: snippet[name] for name in ("status", "default", "condition", "kind", "fail_open") if name in snippet
+    }
     assert {name: getattr(verdict, name) for name in expected} == expected, verdict.evidence
 
 

@@ -58,7 +58,12 @@ def test_null_bytes_are_named(tree):
 
 @pytest.mark.parametrize(
     "text",
-    ["x = " + "(" * 5000 + ")" * 5000, "x = " + "-" * 20000 + "1", "x = " + "+".join(["1"] * 50000), "x = a" + ".b" * 20000],
+    [
+        "x = " + "(" * 5000 + ")" * 5000,
+        "x = " + "-" * 20000 + "1",
+        "x = " + "+".join(["1"] * 50000),
+        "x = a" + ".b" * 20000,
+    ],
     ids=["parentheses", "signs", "sums", "attributes"],
 )
 def test_deep_nesting_ends_in_a_message_or_is_parsed(tree, text):
@@ -96,13 +101,17 @@ def test_modules_that_import_each_other_are_audited(tree):
 def test_names_that_are_imported_in_a_circle_are_unknown(tree):
     (tree / "a.py").write_text("from b import mask\n")
     (tree / "b.py").write_text("from a import mask\n")
-    (tree / "c.py").write_text("from a import mask\nclass C:\n    def process_response(self, response):\n        return mask(response)\n")
+    (tree / "c.py").write_text(
+        "from a import mask\nclass C:\n    def process_response(self, response):\n        return mask(response)\n"
+    )
     assert {v.class_name: v.status for v in audit_path(tree).verdicts}["C"] == "unknown"
 
 
 def test_a_class_that_inherits_from_itself_does_not_loop(tree):
     (tree / "a.py").write_text("class A(A):\n    def process_response(self, response):\n        return response\n")
-    (tree / "b.py").write_text("class B(C):\n    pass\nclass C(B):\n    def process_response(self, response):\n        return response\n")
+    (tree / "b.py").write_text(
+        "class B(C):\n    pass\nclass C(B):\n    def process_response(self, response):\n        return response\n"
+    )
     found = {v.class_name: v.status for v in audit_path(tree).verdicts}
     assert found["A"] == "inactive"
 

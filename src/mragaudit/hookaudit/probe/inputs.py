@@ -23,7 +23,8 @@ def probe_inputs(hook: Hook) -> tuple[object, ...]:
         return tuple(list(scores) for scores in SCORES)
     if hook == "documents":
         documents = [
-            {"id": f"d{number}", "text": text, "score": round(0.9 - number / 10, 1)} for number, text in enumerate(TEXTS)
+            {"id": f"d{number}", "text": text, "score": round(0.9 - number / 10, 1)}
+            for number, text in enumerate(TEXTS)
         ]
         return documents, documents[:2], documents[2:]
     return TEXTS

@@ -29,7 +29,11 @@ def probe_inventory(root: Path, inventory: Inventory, *, unsafe: bool = False) -
     observations: list[Observation] = []
     with TemporaryDirectory(prefix="mragaudit-probe-") as folder:
         unit = _unit(root)
-        copy = unit if unsafe else copy_readable(unit, Path(folder) / "copy", recursive=root.is_dir() or unit != root.parent)
+        copy = (
+            unit
+            if unsafe
+            else copy_readable(unit, Path(folder) / "copy", recursive=root.is_dir() or unit != root.parent)
+        )
         for file, verdicts in by_module.items():
             reply = run_job(_job(root, file, verdicts), readable={unit: copy}, unsafe=unsafe)
             observations += [_observation(verdict, number, reply) for number, verdict in enumerate(verdicts)]

@@ -163,7 +163,7 @@ def run_job(job: dict[str, Any], *, readable: Mapping[Path, Path], unsafe: bool 
     return Reply(results=results, problem=f"it ended early or ran longer than {WALL_SECONDS:g} s" if missing else "")
 
 
-def _limits(unsafe: bool) -> dict[str, int]:  # noqa: FBT001  # one value, passed on
+def _limits(unsafe: bool) -> dict[str, int]:  # one value, passed on
     return {name: value for name, value in LIMITS.items() if not (unsafe and name == "processes")}
 
 
