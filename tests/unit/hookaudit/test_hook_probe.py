@@ -72,9 +72,9 @@ def test_a_package_is_imported_under_its_own_name(tmp_path):
     package = tmp_path / "shop"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    (package / "masks.py").write_text("def mask(text):\n    return text.upper()\n")
+    (package / "masks.py").write_text("def cover(text):\n    return text.upper()\n")
     (package / "hook.py").write_text(
-        "from .masks import mask\nclass Hook:\n    def process_response(self, response):\n        return mask(response)\n"
+        "from .masks import cover\nclass Hook:\n    def process_response(self, response):\n        return cover(response)\n"
     )
     (found,) = probe_inventory(package, audit_path(package))
     assert found.outcome == "changed"
@@ -142,7 +142,8 @@ def test_a_listener_on_this_machine_cannot_be_reached(tmp_path):
 
 
 @needs_sandbox
-def test_forking_without_end_is_stopped_and_the_rest_is_still_probed(tmp_path):
+def test_forking_without_end_is_stopped_and_the_rest_is_still_probed(tmp_path, monkeypatch):
+    monkeypatch.setattr(sandbox, "WALL_SECONDS", 4.0)
     fork = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass\n"
     peak = 0
     stop = threading.Event()

@@ -66,7 +66,9 @@ def main() -> None:
     job = json.loads(sys.stdin.readline())
     sys.stdin.close()
     channel, secret = job["channel"], job["secret"]
-    drop_rights(job["limits"])
+    if job["contained"]:
+        drop_rights()
+    set_limits(job["limits"])
     sys.path[:0] = job["import_paths"]
     os.chdir(job["folder"])
     module, reason = load(job)
@@ -76,12 +78,16 @@ def main() -> None:
         os.write(channel, line.encode())
 
 
-def drop_rights(limits: dict[str, int]) -> None:
-    """Become nobody, where we are root, and set the limits."""
+def drop_rights() -> None:
+    """Become nobody, where we are root."""
     if os.getuid() == 0:
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)
         os.setresuid(NOBODY, NOBODY, NOBODY)
+
+
+def set_limits(limits: dict[str, int]) -> None:
+    """Set the limits, for good."""
     for kind, name in LIMITS.items():
         if name in limits:
             hard = resource.getrlimit(kind)[1]
