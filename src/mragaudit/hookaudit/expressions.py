@@ -82,6 +82,7 @@ NEUTRAL: dict[type[ast.operator], tuple[Any, bool]] = {  # the constant that cha
     ast.BitXor: (0, True),
 }
 UNROLLED = 24
+UNIT = "random number from 0 up to 1"
 LONGEST_TEXT = 10_000
 
 
@@ -180,9 +181,22 @@ class Expressions(Machine):
             equal = self._equal(left, right, spot)
             if equal is not None:
                 return Const(equal is isinstance(operation, ast.Is | ast.Eq), flags)
+        if isinstance(left, Opaque) and left.kind == UNIT and isinstance(right, Const):
+            self.decide(flags, describe(node))
+            return self._compare_unit(right, operation)
         if isinstance(left, View) and left.how == "length" and isinstance(right, Const):
             return self._compare_length(right.value, operation)
+        if any(isinstance(value, View) and value.how == "length" for value in (left, right)):
+            return self.changed("a test of its length", node, spot)
         return self._derived("a test of it", [left, right], node=node, spot=spot)
+
+    def _compare_unit(self, bound: Const, operation: ast.cmpop) -> Value:
+        """Compare a random number from 0 up to 1 with a bound."""
+        try:
+            outcomes = {COMPARE[type(operation)](number, bound.value) for number in (0.0, 0.5, 0.999999)}
+        except TypeError:
+            return Opaque("a comparison", bound.flags, settled=True)
+        return Const(outcomes.pop(), bound.flags) if len(outcomes) == 1 else Opaque("noise", bound.flags, kind="noise")
 
     def _compare_length(self, number: Any, operation: ast.cmpop) -> Value:
         """Compare the length of the subject, at least one, with a number."""
@@ -197,6 +211,8 @@ class Expressions(Machine):
     def _equal(self, left: Value, right: Value, spot: Spot) -> bool | None:
         """Return whether two values are equal, where one is a constant and that can be told."""
         for value, other in ((left, right), (right, left)):
+            if isinstance(value, View) and value.how == "length" and isinstance(other, Const) and other.value == 0:
+                return False
             if isinstance(other, Const) and not other.value:
                 if isinstance(value, Same | Part | Text) and other.value in (None, "", b""):
                     return False
@@ -542,10 +558,22 @@ class Expressions(Machine):
                 return Tup((Part(inner, ("key", None)), Part(inner, ("value", None))))
             case "keys" | "values" if isinstance(inner, Same | Part):
                 return Part(inner, (view.how[:-1], None))
+            case "items" | "keys" | "values" if isinstance(inner, Ref):
+                return self._pair_element(view.how, inner, node, spot)
             case "items":
                 return Tup((Opaque("a key"), self.element(inner, node, spot)))
             case _:
                 return self._derived("its elements in another order", [inner], node=node, spot=spot)
+
+    def _pair_element(self, how: str, ref: Ref, node: ast.AST, spot: Spot) -> Value:
+        """Return any key, value or pair of a dict of the hook's own, which may have dropped elements of the subject."""
+        thing = spot.state.heap.get(ref.name)
+        pairs = [segment.value for segment in thing.segments] if isinstance(thing, Seq) else []
+        values = [pair.items[0 if how == "keys" else 1] for pair in pairs if isinstance(pair, Tup)]
+        merged = self.merged(values) if values and len(values) == len(pairs) else Opaque("an element", ref.flags)
+        if isinstance(merged, Same | Part):
+            merged = self.unknown("goes through a dict, which may drop or reorder elements", node, spot)
+        return Tup((Opaque("a key"), merged)) if how == "items" else merged
 
     def segments(self, value: Value, spot: Spot) -> tuple[Segment, ...] | None:
         """Return the segments of what can be spread into a list."""

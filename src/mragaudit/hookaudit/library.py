@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mragaudit.hookaudit.calls import Calls, dotted_name
+from mragaudit.hookaudit.expressions import UNIT
 from mragaudit.hookaudit.machine import CallArgs, Spot
 from mragaudit.hookaudit.state import Clone, Instance, Seq, owners_of, root_of, settle
 from mragaudit.hookaudit.values import (
@@ -145,9 +146,20 @@ class Library(Calls):
         if last in NOISE_WITH_SCALE and name.split(".", 1)[0] in {"random", "numpy"}:
             return self._noise(args, node=node, spot=spot)
         made = self._derived(f"`{describe(node)}`", values, node=node, spot=spot)
+        if isinstance(made, Opaque) and last in {"random", "rand"}:
+            return Opaque("noise", kind=UNIT, settled=True)
         return (
             Opaque(name, flags_of(made), kind=_kind_of_call(name), settled=True) if isinstance(made, Opaque) else made
         )
+
+    def _any(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
+        value = args.get(0) or Opaque()
+        thing = spot.state.heap.get(value.name) if isinstance(value, Ref) else None
+        known = self.known_elements(value, spot)
+        if known == [] or (isinstance(thing, Seq) and not thing.segments):
+            return Const(isinstance(node, ast.Call) and describe(node.func) == "all", flags_of(value))
+        values = [segment.value for segment in thing.segments] if isinstance(thing, Seq) else [value]
+        return self._derived("a test of it", values, node=node, spot=spot)
 
     def _noise(self, args: CallArgs, *, node: ast.AST, spot: Spot) -> Value:
         """Return noise; with a mean and a scale of nought it is nought."""
@@ -331,7 +343,8 @@ class Library(Calls):
         self.decide(name.flags, describe(node))
         found = self.attribute(owner, str(name.value), node=ast.Attribute(ast.Name("self"), str(name.value)), spot=spot)
         if default is not None and isinstance(owner, Ref) and self._is_missing(owner, str(name.value), spot):
-            return default
+            text = describe(node)
+            return self.setting(f"item:{text}", text, default) if isinstance(default, Const) else default
         return found
 
     def _is_missing(self, owner: Ref, name: str, spot: Spot) -> bool:
@@ -565,6 +578,8 @@ class Library(Calls):
             return self._computed(f"numpy.random.{name}", args, node=node, spot=spot)
         if name in NOISE_WITH_SCALE and not any(map(is_subject, values)):
             return self._noise(args, node=node, spot=spot)
+        if name == "random" and not values:
+            return Opaque("noise", kind=UNIT, settled=True)
         if not any(map(is_subject, values)):
             return Opaque(f"calls {describe(node)}", owner.flags, settled=owner.settled)
         return self._run_unknown(_where(owner, node), args, node=node, spot=spot)
@@ -786,6 +801,8 @@ _FUNCTIONS: dict[str, _Function] = {
     "str": Library._str,
     "dict": Library._dict_call,
     "len": Library._len,
+    "any": Library._any,
+    "all": Library._any,
     "enumerate": Library._enumerate,
     "zip": Library._zip,
     "range": Library._range,

@@ -267,6 +267,9 @@ def _settle_list(ref: Ref, thing: Seq, state: State) -> Value:
         for value in values:
             if isinstance(value, kind):
                 return value
+    parts = [s for s, v in zip(thing.segments, values, strict=True) if isinstance(v, Same | Part)]
+    if parts and all(isinstance(s, Each) and isinstance(s.source, Opaque) for s in parts):
+        return Unknown("puts parts of the input together in a loop that cannot be followed")
     if any(map(is_subject, values)):
         return Changed("a list of other make-up")
     return Opaque("a list of its own", flags=ref.flags, truthy=bool(values) or None)

@@ -51,6 +51,7 @@ Kind = Literal[
 ]
 HOOKS: tuple[Hook, ...] = ("query", "scores", "documents", "generation", "response")
 CODES: dict[Hook, str] = {"query": "H0", "scores": "H1", "documents": "H2", "generation": "H3", "response": "H4"}
+OWN_SOURCE = "calls none of what the hook map names as its source: it is a source of its own"
 MAX_RUNS = 24
 MAX_STEPS_OF_ALL_RUNS = 30_000
 MARKER = re.compile(r"#.*\b(todo|fixme|xxx|placeholder|stub|not (yet )?implemented|not yet)\b", re.IGNORECASE)
@@ -313,7 +314,7 @@ def _leading(names: list[str], values: dict[str, Value]) -> tuple[Value, ...]:
 def _classify(value: Value, state: State, *, spec: HookSpec, notes: Notes) -> tuple[Plain, str]:
     """Return whether the answer is something else than the input, with the evidence."""
     if spec.sources and not notes.brought:
-        return "unknown", "calls none of what the hook map names as its source: it is a source of its own"
+        return "unknown", OWN_SOURCE
     if spec.output_key is not None:
         value = _under_key(value, spec.output_key, state)
     if spec.gate:
@@ -436,6 +437,8 @@ def _explore(base: Outcome, run: Callable[[dict[str, Value]], Outcome]) -> Findi
     runs = 0
     pending: list[tuple[dict[str, Value], Outcome]] = [({}, base)]
     steps = base.notes.steps
+    if base.evidence == OWN_SOURCE:
+        return Finding(status=base.status)
     while pending:
         assumed, outcome = pending.pop(0)
         for key, setting in outcome.notes.settings.items():
@@ -560,12 +563,10 @@ def _sentence(base: Outcome, found: Finding, *, target: Target, owner: ClassInfo
     if found.status != "conditional" or found.other is None or found.setting is None:
         return inherited + base.evidence + _aside(base)
     if found.default == "unknown" and found.setting.default is None:
-        return (
-            f"{inherited}`{found.condition}` decides and has no default in the tree; one way it {found.other.evidence}"
-        )
+        return f"{inherited}`{found.condition}` decides, with no default in the tree; one way: {found.other.evidence}"
     shown = _show_default(found.setting)
     return (
-        f"{inherited}`{found.condition}` decides; by default ({found.setting.text} = {shown}) it {base.evidence}; "
+        f"{inherited}`{found.condition}` decides; by default ({found.setting.text} = {shown}): {base.evidence}; "
         f"otherwise: {found.other.evidence}"
     )
 

@@ -137,7 +137,10 @@ def run_job(job: dict[str, Any], *, readable: Mapping[Path, Path], unsafe: bool 
     secret = secrets.token_hex(16)
     prefix = [] if unsafe else sandbox_command(readable)
     command = [*prefix, sys.executable, "-B", "-s", str(CHILD)]
-    text = json.dumps({**job, "channel": writing, "secret": secret, "limits": _limits(unsafe), "contained": not unsafe}) + "\n"
+    text = (
+        json.dumps({**job, "channel": writing, "secret": secret, "limits": _limits(unsafe), "contained": not unsafe})
+        + "\n"
+    )
     environment = {} if not unsafe else {"PATH": os.environ.get("PATH", "")}
     with subprocess.Popen(  # noqa: S603  # the command is ours; what it imports is what the sandbox is for
         command,
