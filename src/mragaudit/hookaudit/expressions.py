@@ -962,7 +962,7 @@ class Expressions(Machine):
                 return True
             case View(how="length"):
                 return True
-            case Part(step=("attr" | "item" | "split" | "encoded", _)):
+            case Part(step=("attr" | "item" | "split" | "encoded" | "reversed", _)):
                 return True
             case Changed() | Opaque():
                 return value.truthy

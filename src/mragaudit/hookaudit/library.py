@@ -262,7 +262,7 @@ class Library(Calls):
     def _len(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         value = args.get(0) or Opaque()
         settled = settle(value, spot.state)
-        if isinstance(settled, Same):
+        if isinstance(settled, Same) or (isinstance(settled, Part) and settled.step[0] == "reversed"):
             return View("length", (settled,))
         known = self.known_elements(value, spot)
         if known is not None:

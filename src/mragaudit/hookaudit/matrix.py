@@ -79,10 +79,10 @@ def cell(defense: ActiveHooks, metric: Metric) -> Cell:
 
     An interpretable metric of a defense that acts at other hooks as well says so: its shift is of all of them together.
     """
-    by_sight: dict[Sight, list[Hook]] = {sight: [] for sight in ORDER}
+    by_sight: dict[Sight, list[Hook]] = {known: [] for known in ORDER}
     for hook in defense.active:
         by_sight[metric.sight(hook)].append(hook)
-    sight = next((sight for sight in ORDER if by_sight[sight]), "not_observable")
+    sight: Sight = next((sight for sight in ORDER if by_sight[sight]), ORDER[-1])
     hooks = tuple(by_sight[sight])
     words = _words(defense, metric, sight=sight, by_sight=by_sight)
     return Cell(defense=defense.defense, metric=metric.name, sight=sight, hooks=hooks, words=words)
