@@ -109,6 +109,7 @@ class Calls(Expressions):
     def _brought(self, args: CallArgs, *, node: ast.Call, spot: Spot) -> Value:
         """Return the subject that a call brings; a call that asks for something else than was asked changes it."""
         self.notes.brought = True
+        self.notes.risks += 1  # it may raise for reasons of its own
         asked = next(iter(args.all()), None)
         if isinstance(asked, Unknown):
             return asked

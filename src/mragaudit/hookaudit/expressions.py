@@ -10,7 +10,19 @@ from dataclasses import replace
 from typing import Any
 
 from mragaudit.hookaudit.machine import CallArgs, Machine, Spot, text_of
-from mragaudit.hookaudit.state import ELEMENT, Clone, Frame, Instance, Seq, Step, owners_of, root_of, settle
+from mragaudit.hookaudit.state import (
+    ELEMENT,
+    Clone,
+    Frame,
+    Instance,
+    Seq,
+    Step,
+    as_same,
+    merge_states,
+    owners_of,
+    root_of,
+    settle,
+)
 from mragaudit.hookaudit.values import (
     NO_FLAGS,
     Bound,
@@ -119,9 +131,11 @@ class Expressions(Machine):
         chosen, flags = self.test(node.test, spot)
         if chosen is not None:
             return with_flags(self.evaluate(node.body if chosen else node.orelse, spot), flags)
-        then = self.evaluate(node.body, self.narrowed(node.test, spot, chosen=True))
-        other = self.evaluate(node.orelse, self.narrowed(node.test, spot, chosen=False))
-        return merge_values(then, other)
+        spots = [self.narrowed(node.test, spot, chosen=chosen) for chosen in (True, False)]
+        pairs = zip((node.body, node.orelse), spots, strict=True)
+        values = [as_same(self.evaluate(part, at), at.state) for part, at in pairs]
+        spot.state.become(merge_states([at.state for at in spots]))
+        return self.merged(values)
 
     def _bool_op(self, node: ast.BoolOp, spot: Spot) -> Value:
         stops = isinstance(node.op, ast.Or)
@@ -681,6 +695,8 @@ class Expressions(Machine):
                 return self._object_item(owner, key, node=node, spot=spot)
             case Changed() | Unknown():
                 return owner
+            case Opaque() if is_subject(key):
+                return self.unknown("takes what the input chooses from outside the tree", node, spot)
             case Const() if isinstance(key, Const):
                 return self._constant_item(owner, key)
             case External(name="os.environ"):
@@ -984,6 +1000,8 @@ class Expressions(Machine):
             return True
         if not thing.segments:
             return False
+        if isinstance(settle(ref, spot.state), Same):
+            return True
         return True if any(isinstance(s, One) or (isinstance(s, Each) and s.exact) for s in thing.segments) else None
 
     def filtered(self, value: Value, *, truthy: bool) -> Value:

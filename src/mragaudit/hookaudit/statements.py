@@ -296,10 +296,16 @@ class Interpreter(Library):
         self.decide(flags_of(source), describe(node.iter))
         known = self.known_elements(source, spot)
         flow = self._for_known(node, known, spot) if known is not None else self._for_any(node, source, spot)
+        return self._loop_else(node, flow, spot)
+
+    def _loop_else(self, node: ast.For | ast.AsyncFor | ast.While, flow: Flow, spot: Spot) -> Flow:
+        """Run a loop's `else` where the loop was not left by a break; those states join in after it."""
+        broken, flow.breaks = flow.breaks, []
         if node.orelse:
             other = self.block(node.orelse, spot.frame, flow.nexts)
             flow.add(other)
             flow.nexts = other.nexts
+        flow.nexts = group_states(flow.nexts + broken)
         return flow
 
     def _for_known(self, node: ast.For | ast.AsyncFor, known: list[Value], spot: Spot) -> Flow:
@@ -315,7 +321,7 @@ class Interpreter(Library):
                 broken += taken.breaks
                 reached += taken.nexts + taken.continues
             states = group_states(reached)
-        flow.nexts = group_states(states + broken)
+        flow.nexts, flow.breaks = states, broken
         return flow
 
     def _for_any(self, node: ast.For | ast.AsyncFor, source: Value, spot: Spot) -> Flow:
@@ -331,9 +337,10 @@ class Interpreter(Library):
         if chosen is False:
             return Flow(nexts=[spot.state])
         endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
-        return self._loop(
-            node.body, Opaque("a condition"), spot, bind=lambda _state: None, surely=bool(chosen), endless=endless
-        )
+        flow = self._loop(node.body, Opaque("a condition"), spot, bind=lambda _state: None, surely=bool(chosen))
+        if endless:
+            flow.nexts = []
+        return self._loop_else(node, flow, spot)
 
     def _loop(
         self,
@@ -343,9 +350,11 @@ class Interpreter(Library):
         *,
         bind: Callable[[State], None],
         surely: bool,
-        endless: bool = False,
     ) -> Flow:
-        """Run a loop body for any one element; lists and texts that each round adds to grow by one entry a round."""
+        """Run a loop body for any one element; lists and texts that each round adds to grow by one entry a round.
+
+        The states in which it is left by a break stand under `breaks`.
+        """
         start = spot.state
         growing = self._growing_names(body, Spot(spot.frame, start))
         added_to = {name for node in body for inner in ast.walk(node) if (name := _added_to(inner)) is not None}
@@ -360,15 +369,16 @@ class Interpreter(Library):
             result.returns = flow.returns if round_number == 0 else result.returns + flow.returns
             ends = flow.nexts + flow.continues
             after = self._after(
-                ends, flow.breaks, start=entry, source=source, growing=growing, spot=spot, added_to=added_to
+                ends, start=entry, source=source, growing=growing, spot=spot, added_to=added_to, exact=not flow.breaks
             )
+            result.breaks = self._without_growing(flow.breaks, growing, spot.frame)
             if not ends:
                 break
             again = self._entry_of_next_round(start, ends, growing, spot.frame)
             if again.frames == entry.frames and again.touched.keys() == entry.touched.keys():
                 break
             entry = again
-        if not surely and not endless:
+        if not surely:
             after.append(start)
         result.nexts = group_states(after)
         return result
@@ -393,30 +403,30 @@ class Interpreter(Library):
     def _after(
         self,
         ends: list[State],
-        breaks: list[State],
         *,
         start: State,
         source: Value,
         growing: dict[str, Value],
         added_to: set[str],
         spot: Spot,
+        exact: bool,
     ) -> list[State]:
         """Return the states after all rounds: each growing list holds one entry an element."""
         if not ends:
-            return self._without_growing(breaks, growing, spot.frame)
+            return []
         texts = {
-            name: self._grown_text(name, before, ends, source=source, exact=not breaks, frame=spot.frame)
+            name: self._grown_text(name, before, ends, source=source, exact=exact, frame=spot.frame)
             for name, before in growing.items()
         }
         lists = {name: thing for name, thing in start.heap.items() if isinstance(thing, Seq)}
-        grown = {name: self._grown(name, thing, ends, source=source, exact=not breaks) for name, thing in lists.items()}
-        merged = group_states([state.fork() for state in ends + self._without_growing(breaks, growing, spot.frame)])
+        grown = {name: self._grown(name, thing, ends, source=source, exact=exact) for name, thing in lists.items()}
+        merged = group_states([state.fork() for state in ends])
         for state in merged:
             for name, segments in grown.items():
                 if segments is not None:
                     state.heap[name] = Seq(lists[name].kind, segments)
             state.own(spot.frame.number).update(texts)
-            self._grow_variables(state, start, added_to, source=source, exact=not breaks, frame=spot.frame)
+            self._grow_variables(state, start, added_to, source=source, exact=exact, frame=spot.frame)
         return merged
 
     def _without_growing(self, states: list[State], growing: dict[str, Value], frame: Frame) -> list[State]:

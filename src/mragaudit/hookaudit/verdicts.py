@@ -317,6 +317,8 @@ def _classify(value: Value, state: State, *, spec: HookSpec, notes: Notes) -> tu
         return "unknown", OWN_SOURCE
     if spec.output_key is not None:
         value = _under_key(value, spec.output_key, state)
+        if settle(value, state) == Part(Same(), ("item", spec.output_key)):
+            return "inactive", f"hands back `{spec.output_key}` of its input as it was"
     if spec.gate:
         return _classify_gate(value, state)
     settled = settle(value, state)
