@@ -29,7 +29,7 @@ class DPRetrieval:
         # TODO: noise on the logits
         return logits
 
-    def process_response(self, response: str, context: str | None = None) -> str:
+    def process_response(self, response: str) -> str:
         """Apply the privacy mechanism to the generated answer."""
         logger.debug("response hook called")
         return response

@@ -215,6 +215,9 @@ class Library(Calls):
         if not args.positional:
             return self.new_list((), spot)
         value = args.positional[0]
+        if isinstance(value, Choice):
+            parts = [CallArgs((item,)) for item in value.values]
+            return self.merged([self._copied(part, node=node, spot=spot, deep=deep) for part in parts])
         if isinstance(value, Ref) and not isinstance(spot.state.heap.get(value.name), Seq):
             return self._copy_object(value, spot)
         settled = settle(value, spot.state)

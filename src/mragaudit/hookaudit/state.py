@@ -223,10 +223,27 @@ def settle(value: Value, state: State) -> Value:
             return _settle_object(value, state.heap[name], state) if name in state.heap else Unknown("a lost object")
         case Text():
             return _settle_text(value, state)
+        case View():
+            return _settle_view(value, state)
         case Tup():
             return _settle_wrapped([settle(item, state) for item in value.items], "a tuple")
         case _:
             return value
+
+
+def _settle_view(view: View, state: State) -> Value:
+    """Look through the values of a dict of the hook's own, which may have dropped elements of the subject."""
+    inner = view.inner[0] if view.inner else None
+    thing = state.heap.get(inner.name) if isinstance(inner, Ref) else None
+    if not isinstance(thing, Seq):
+        return view
+    position = 0 if view.how == "keys" else 1
+    pairs = [segment.value for segment in thing.segments]
+    values = [settle(pair.items[position] if isinstance(pair, Tup) else pair, state) for pair in pairs]
+    changed = next((value for value in values if isinstance(value, Changed)), None)
+    if changed is not None or not any(map(is_subject, values)):
+        return changed or view
+    return Unknown("goes through a dict, which may drop or reorder elements")
 
 
 def _settle_same(value: Same, state: State) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# ruff: noqa: E501  # source of audited code, one string a line of it
 import asyncio
 import copy
 import inspect

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# ruff: noqa: E501  # source of audited code, one string a line of it
 import os
 import socket
 import threading
@@ -218,6 +219,12 @@ def test_a_disagreement_between_source_and_probe_is_named(tmp_path):
     (tmp_path / "hooks.py").write_text(IDLE)
     (verdict,) = audit_path(tmp_path).verdicts
     seen = Observation(
-        file="hooks.py", name="Hook.process_response", hook="response", outcome="changed", n_inputs=5, n_changed=2, detail=""
+        file="hooks.py",
+        name="Hook.process_response",
+        hook="response",
+        outcome="changed",
+        n_inputs=5,
+        n_changed=2,
+        detail="",
     )
     assert disagreement(verdict, seen) == "the source says inactive, a change was seen"

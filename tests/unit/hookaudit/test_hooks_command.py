@@ -40,19 +40,22 @@ def stub(tmp_path):
     return tmp_path
 
 
-def test_the_table_shows_hook_place_status_and_counts(hooks, stub):
+@pytest.mark.usefixtures("stub")
+def test_the_table_shows_hook_place_status_and_counts(hooks):
     done = hooks("code.py")
     assert done.returncode == 0, done.stderr
     for word in ("H4 response", "code.py:2", "inactive", "1 hooks in 1 files"):
         assert word in done.stdout
 
 
-def test_a_status_that_must_fail_the_build_has_an_exit_code_of_its_own(hooks, stub):
+@pytest.mark.usefixtures("stub")
+def test_a_status_that_must_fail_the_build_has_an_exit_code_of_its_own(hooks):
     assert hooks("code.py", "--fail-on", "inactive").returncode == 3
     assert hooks("code.py", "--fail-on", "unknown", "--fail-on", "conditional").returncode == 0
 
 
-def test_a_known_finding_does_not_fail_the_build(hooks, stub):
+@pytest.mark.usefixtures("stub")
+def test_a_known_finding_does_not_fail_the_build(hooks):
     assert hooks("code.py", "--write-baseline", "known.json").returncode == 0
     assert hooks("code.py", "--baseline", "known.json", "--fail-on", "inactive").returncode == 0
 
@@ -75,7 +78,8 @@ def test_sarif_and_json_go_to_a_file_or_the_standard_output(hooks, stub):
         (["code.py", "--hooks", "none.yaml"], "this hook map is missing"),
     ],
 )
-def test_a_mistake_is_one_clear_message(hooks, stub, arguments, words):
+@pytest.mark.usefixtures("stub")
+def test_a_mistake_is_one_clear_message(hooks, arguments, words):
     done = hooks(*arguments)
     assert done.returncode == 1
     assert done.stderr.startswith("error: ")
