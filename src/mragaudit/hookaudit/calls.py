@@ -413,7 +413,7 @@ class Calls(Expressions):
 
     def _own_attribute(self, thing: Instance, name: str, text: str, state: State) -> Value:
         value = thing.attributes[name]
-        if isinstance(value, Const | Opaque | Ref) and not value.flags and _may_be_setting(value):
+        if isinstance(value, Const | Opaque | Ref | Tup) and not value.flags and _may_be_setting(value):
             return self.setting(f"attr:{thing.cls.module.name}.{thing.cls.name}.{name}", text, value, heap=state.heap)
         return value
 
@@ -442,7 +442,7 @@ class Calls(Expressions):
                 return Bound(found.func, ClassRef(info))
             case Wrapped(how="property"):
                 return self.call(Bound(found.func, ref), CallArgs(), node=node, spot=spot)
-            case Const() | Opaque() | Ref() if not found.flags and _may_be_setting(found):
+            case Const() | Opaque() | Ref() | Tup() if not found.flags and _may_be_setting(found):
                 return self.setting(f"attr:{info.module.name}.{info.name}.{name}", text, found, heap=spot.state.heap)
             case _:
                 return found
@@ -505,7 +505,7 @@ class Calls(Expressions):
             value = self._guarded(binding, name, before=value, spot=spot)
         if value is not None and name in scope.effects and frame.cls is None:
             value = self._replayed(value, name, spot)
-        if isinstance(value, Const | Ref) and frame.cls is None and _may_be_setting(value) and not value.flags:
+        if isinstance(value, Const | Ref | Tup) and frame.cls is None and _may_be_setting(value) and not value.flags:
             return self.setting(f"global:{frame.module.name}.{name}", name, value, heap=state.heap)
         return value
 
@@ -682,7 +682,7 @@ def dotted_name(value: Value) -> str:
     return value.name if isinstance(value, External) else ""
 
 
-def _may_be_setting(value: Const | Opaque | Ref) -> bool:
+def _may_be_setting(value: Const | Opaque | Ref | Tup) -> bool:
     return not isinstance(value, Opaque)
 
 

@@ -183,6 +183,11 @@ class Expressions(Machine):
 
     def _compare_two(self, left: Value, right: Value, *, operation: ast.cmpop, node: ast.Compare, spot: Spot) -> Value:
         flags = flags_of(left) | flags_of(right)
+        for key in flags & self.notes.settings.keys():
+            self.notes.settings[key].compared = True
+        if right == External("os.environ") and isinstance(operation, ast.In | ast.NotIn):
+            text = describe(node)
+            return self.setting(f"env:{text}", text, Const(isinstance(operation, ast.NotIn)))
         if isinstance(left, Const) and isinstance(right, Const):
             try:
                 return Const(bool(COMPARE[type(operation)](left.value, right.value)), flags)

@@ -706,6 +706,9 @@ class Library(Calls):
         if name in MUTATORS:
             self._mutate(owner, name, node=node, spot=spot)
             return self.changed(f"`{describe(node)}`", node, spot)
+        if name == "translate" and args.positional and self.constants(args.positional[0], spot) == []:
+            self.decide(flags_of(args.positional[0]), describe(node))
+            return owner
         if name in TEXT_CHANGES:
             blank = name in {"strip", "lstrip", "rstrip"} and not args.positional
             return self.changed(f"`{describe(node)}`", node, spot, truthy=True if blank else None)

@@ -55,6 +55,8 @@ class Setting:
     """Expressions of the hook in which it decided."""
     early_tests: list[str] = field(default_factory=list)
     decided: bool = False
+    compared: bool = False
+    """Whether it was compared with a constant: one value among several that are told apart."""
     empty: bool = False
     """Whether its default is nothing: None, an empty text or container."""
     early: bool = True
@@ -339,6 +341,8 @@ def _flagged(value: Value, key: str) -> Value:
         return Const(value.value, value.flags | {key})
     if isinstance(value, Ref):
         return Ref(value.name, value.flags | {key})
+    if isinstance(value, Tup):
+        return Tup(value.items, value.flags | {key})
     if isinstance(value, Opaque):
         return Opaque(value.why, value.flags | {key}, value.truthy, value.kind)
     return value

@@ -95,6 +95,7 @@ class Tup:
     """A tuple display."""
 
     items: tuple[Value, ...]
+    flags: frozenset[str] = NO_FLAGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,14 +275,16 @@ Value: TypeAlias = (
 
 def flags_of(value: Value) -> frozenset[str]:
     """Return the settings on which a value rests."""
-    if isinstance(value, Const | Opaque | Ref):
+    if isinstance(value, Const | Opaque | Ref | Tup):
         return value.flags
+    if isinstance(value, View):
+        return frozenset().union(*map(flags_of, value.inner))
     return frozenset().union(*(flags_of(item) for item in value.values)) if isinstance(value, Choice) else NO_FLAGS
 
 
 def with_flags(value: Value, flags: frozenset[str]) -> Value:
     """Return the value resting on further settings, where it can say so."""
-    if flags and isinstance(value, Const | Opaque | Ref):
+    if flags and isinstance(value, Const | Opaque | Ref | Tup):
         return replace(value, flags=value.flags | flags)
     return value
 

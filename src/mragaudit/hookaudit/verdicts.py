@@ -483,6 +483,8 @@ def alternatives(setting: Setting, status: Plain, *, used: bool) -> list[Value]:
     filled = isinstance(default, Const) and bool(default.value)
     if not filled and setting.empty:
         return [Opaque(f"another value of `{setting.text}`", flags, truthy=True, settled=True)]
+    if setting.compared and isinstance(default, Const) and isinstance(default.value, str) and status == "active":
+        return [Const("\0another value", flags)]
     if status == "inactive":
         return [Opaque(f"another value of `{setting.text}`", flags, settled=True)]
     return []
@@ -492,16 +494,16 @@ def _compare(base: Outcome, results: list[Outcome], *, setting: Setting, key: st
     """Return the conditional verdict where another value of a setting leads to another status."""
     condition = setting.condition
     if setting.default is None:
-        statuses = {result.status for result in results}
+        statuses = {result.status for result in (base, *results)}
         if len(results) < 2 or len(statuses) == 1:  # noqa: PLR2004  # both ways of a switch
             return None
-        acting = next((result for result in results if result.status != "inactive"), results[0])
+        acting = next((result for result in (*results, base) if result.status != "inactive"), base)
         return Finding(status="conditional", default="unknown", condition=condition, other=acting, setting=setting)
     other = results[-1]
     relevant = {(one, two) for one in ("active", "inactive", "unknown") for two in ("active", "inactive", "unknown")}
     relevant -= {("active", "active"), ("inactive", "inactive"), ("unknown", "unknown"), ("active", "unknown")}
     if not setting.is_switch:
-        relevant = {("inactive", "active")}
+        relevant = {("inactive", "active"), ("active", "inactive")}
     if (base.status, other.status) not in relevant:
         return None
     default: Plain = "unknown" if key.startswith("import:") else base.status
