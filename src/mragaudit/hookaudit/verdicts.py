@@ -443,7 +443,7 @@ def _explore(base: Outcome, run: Callable[[dict[str, Value]], Outcome]) -> Findi
         return Finding(status=base.status)
     while pending:
         assumed, outcome = pending.pop(0)
-        for key, setting in outcome.notes.settings.items():
+        for key, setting in sorted(outcome.notes.settings.items(), key=lambda item: _urgency(item[1])):
             if runs >= MAX_RUNS or steps > MAX_STEPS_OF_ALL_RUNS:
                 return Finding(status=base.status)
             if not setting.decided or key in assumed or key in pending_keys(pending, assumed):
@@ -460,6 +460,13 @@ def _explore(base: Outcome, run: Callable[[dict[str, Value]], Outcome]) -> Findi
                 first = alternatives(setting, base.status, used=key in outcome.notes.used)[0]
                 pending.append(({**assumed, key: first}, results[0]))
     return Finding(status=base.status)
+
+
+def _urgency(setting: Setting) -> tuple[bool, int]:
+    """Return the order in which settings are tried: those that the hook itself reads first, plain switches first."""
+    if isinstance(setting.default, Const) and isinstance(setting.default.value, bool):
+        return setting.early, 0
+    return setting.early, 1 if setting.empty else 2
 
 
 def pending_keys(pending: list[tuple[dict[str, Value], Outcome]], assumed: dict[str, Value]) -> set[str]:
