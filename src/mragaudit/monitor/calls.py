@@ -21,7 +21,8 @@ from mragaudit.records.monitoring import CollectionSize
 
 MARGIN_SECONDS = 60.0
 """Keys live a little longer than their window, so that rounding never takes what a window still holds."""
-FIXED_KEYS = 9
+COLLECTIVE_FRESH_SECONDS = 10.0
+"""Oldest count of the collective signal."""
 CACHED_USERS = 4_096
 Text = str | bytes
 
@@ -144,6 +145,7 @@ def _collective_arguments(settings: MonitorSettings) -> list[str | int]:
         microseconds(collective.sub_window_seconds),
         collective.tracked_users,
         microseconds(MARGIN_SECONDS),
+        microseconds(COLLECTIVE_FRESH_SECONDS),
     ]
 
 

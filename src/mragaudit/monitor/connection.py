@@ -24,6 +24,8 @@ class Connection:
     client: Any
     """redis.Redis, redis.RedisCluster or their asyncio twins."""
     cluster: bool
+    single_server: bool = False
+    """A real server that this module connected to, over whose connections calls may be sent directly."""
 
 
 def connect(store: Store) -> Connection:
@@ -39,7 +41,7 @@ def connect(store: Store) -> Connection:
     if cluster:
         return Connection(redis.RedisCluster.from_url(url, **options), cluster=True)
     pool = redis.BlockingConnectionPool.from_url(url, timeout=store.timeout_seconds, **options)
-    return Connection(redis.Redis(connection_pool=pool), cluster=False)
+    return Connection(redis.Redis(connection_pool=pool), cluster=False, single_server=True)
 
 
 def connect_async(store: Store) -> Connection:

@@ -59,6 +59,7 @@ class MonitorCore:
         self.settings = settings
         self.risk = CompositeRisk(settings=settings.composite)
         self.policy = ThrottlePolicy(composite=settings.composite, throttle=settings.throttle)
+        self._windows = _alert_windows(settings)
         self._signals = (
             QueryVolumeTracker(settings=settings),
             CoverageMonitor(settings=settings),
@@ -124,8 +125,7 @@ class MonitorCore:
 
     def _mark(self, kinds: tuple[str, ...], verdict: Verdict, counts: WindowCounts, *, alerting: bool) -> Mark | None:
         """Return what is to be noted; None for nearly every query, which then costs one round trip."""
-        windows = self._alert_windows()
-        due = {kind: windows[kind] for kind in kinds if self._due(counts.state.alerted, kind, counts.time)}
+        due = {kind: self._windows[kind] for kind in kinds if self._due(counts.state.alerted, kind, counts.time)}
         if verdict.change == "none" and not due:
             return None
         return Mark(
@@ -138,19 +138,7 @@ class MonitorCore:
 
     def _due(self, alerted: Mapping[str, float], kind: str, time: float) -> bool:
         last = alerted.get(kind)
-        return last is None or last > time or time - last > self._alert_windows()[kind]
-
-    def _alert_windows(self) -> dict[str, float]:
-        """Return for how long each kind of alert is not repeated for a user: its window, at most repeat_seconds."""
-        settings = self.settings
-        windows = {
-            "volume": settings.volume.window_seconds,
-            "coverage": settings.coverage.window_seconds,
-            "sensitivity": settings.sensitivity.window_seconds,
-            COMPOSITE: settings.volume.window_seconds,
-            COLLECTION: settings.collective.window_seconds,
-        }
-        return {kind: min(seconds, settings.alerts.repeat_seconds) for kind, seconds in windows.items()}
+        return last is None or last > time or time - last > self._windows[kind]
 
     def _collective(self, query: Query, counts: WindowCounts) -> Alert | None:
         """Return an alert when all users together retrieved nearly a whole collection."""
@@ -178,7 +166,7 @@ class MonitorCore:
         )
 
     def _collective_mark(self, counts: WindowCounts) -> Mark:
-        window = self._alert_windows()[COLLECTION]
+        window = self._windows[COLLECTION]
         return Mark(
             change="none",
             flag_day=False,
@@ -242,3 +230,15 @@ def _alert(decision: Decision, *, kind: AlertKind, ids: Mapping[str, str], user_
         signals=decision.signals,
         reasons=decision.reasons,
     )
+
+
+def _alert_windows(settings: MonitorSettings) -> dict[str, float]:
+    """Return for how long each kind of alert is not repeated for a user: its window, at most repeat_seconds."""
+    windows = {
+        "volume": settings.volume.window_seconds,
+        "coverage": settings.coverage.window_seconds,
+        "sensitivity": settings.sensitivity.window_seconds,
+        COMPOSITE: settings.volume.window_seconds,
+        COLLECTION: settings.collective.window_seconds,
+    }
+    return {kind: min(seconds, settings.alerts.repeat_seconds) for kind, seconds in windows.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
 import msgspec
@@ -30,7 +30,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     collection: str
     tenant: str
     role: str | None
-    by_level: dict[str, tuple[str, ...]]
+    by_level: Mapping[str, Sequence[str]]
     """Sensitivity level → distinct document ids."""
     unknown_levels: tuple[str, ...]
     time: float | None
@@ -72,12 +72,14 @@ def checked_query(
 
 
 def _check_id(name: str, value: object, settings: MonitorSettings) -> None:
+    if isinstance(value, str) and value.isascii() and 0 < len(value) <= settings.limits.id_bytes:
+        return  # nearly every id
     if not isinstance(value, str) or not value:
         raise DataError(f"{name} is {'empty' if value == '' else type(value).__name__}; it must be a non-empty string")
     length = len(value.encode("utf-8", "replace"))
     if length > settings.limits.id_bytes:
         raise DataError(f"{name} is {length} bytes long; {settings.limits.id_bytes} are the most (limits.id_bytes)")
-    if not value.isascii() and not _is_text(value):
+    if not _is_text(value):
         raise DataError(f"{name} is no valid text (a lone surrogate); it must be encodable as UTF-8")
 
 
@@ -111,7 +113,7 @@ def _pair(document: RetrievedDocument | tuple[str, str]) -> tuple[str, str]:
 
 def _by_level(
     pairs: Sequence[tuple[str, str]], settings: MonitorSettings
-) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
+) -> tuple[dict[str, list[str]], tuple[str, ...]]:
     """Return ids grouped by known level; the same id at two levels counts once, at the higher one."""
     rank = {level: position for position, level in enumerate(settings.levels)}
     highest = len(settings.levels) - 1
@@ -126,4 +128,4 @@ def _by_level(
     levels: dict[str, list[str]] = {}
     for doc_id, position in found.items():
         levels.setdefault(settings.levels[position], []).append(doc_id)
-    return {level: tuple(ids) for level, ids in levels.items()}, tuple(unknown)
+    return levels, tuple(unknown)

@@ -9,13 +9,14 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from mragaudit.errors import DataError, StoreError
 from mragaudit.monitor.breaker import CircuitBreaker
-from mragaudit.monitor.calls import Call, RecordCalls, mark_call, read_counts
+from mragaudit.monitor.calls import CACHED_USERS, Call, RecordCalls, mark_call, read_counts
 from mragaudit.monitor.core import Counts, Judged, MonitorCore
 from mragaudit.monitor.keys import UserKeys, encode_name, tenant_key, user_hash
 from mragaudit.monitor.queries import DEFAULT_TENANT, Documents, Query, checked_query
@@ -72,6 +73,7 @@ class Session:
         store = self.settings.store
         self.breaker = CircuitBreaker(failures=store.breaker_failures, open_seconds=store.breaker_seconds)
         self._problems: dict[str, float] = {}
+        self._hash = lru_cache(maxsize=CACHED_USERS)(_hash)
         self._sizes = SizeCache(max_age_seconds=self.settings.coverage.size_max_age_seconds)
         self._apply(self.settings)
 
@@ -97,7 +99,7 @@ class Session:
             role=request.role,
             time=request.time,
         )
-        hashed = user_hash(secret, tenant=query.tenant, user=query.user)
+        hashed = self._hash(secret, query.tenant, query.user)
         return Prepared(query=query, user_hash=hashed, calls=self._calls.calls(query, hashed))
 
     def with_size(self, prepared: Prepared) -> list[Call]:
@@ -114,7 +116,7 @@ class Session:
     def settle(self, prepared: Prepared, replies: Sequence[Any], *, asked_at: float) -> Judged:
         """Return the decision that the answers to `with_size`, asked for at `asked_at`, lead to."""
         own = len(prepared.calls)
-        self.counts.problems["store"] += sum(reply is None for reply in replies)
+        self._count_failed(replies)
         size = self._size(prepared.query.collection, replies[own:], asked_at=asked_at)
         counts = read_counts(replies[:own], levels=self.settings.levels, size=size)
         return self.core.judge(prepared.query, counts, user_hash=prepared.user_hash)
@@ -148,13 +150,17 @@ class Session:
         never.
         """
         won = [one is None or any(one) for one in claims]
-        self.counts.problems["store"] += sum(one is None for one in claims)
+        self._count_failed(claims)
         decision = judged.decision
         if judged.mark is not None and judged.mark.claims and won[0] and decision.alert is not None:
             decision = msgspec.structs.replace(decision, alert_sent=True)
         if judged.collective_alert is not None and won[-1]:
             self._send(judged.collective_alert)
         return self._counted(decision)
+
+    def _count_failed(self, replies: Sequence[object]) -> None:
+        if failed := sum(reply is None for reply in replies):
+            self.counts.problems["store"] += failed
 
     def refused(self, request: Request, error: DataError) -> Decision:
         """Return the throttle for a query that cannot be taken: whatever it was, it was not counted."""
@@ -208,6 +214,10 @@ class Session:
     def _send(self, alert: Alert) -> None:
         self.counts.alerts[alert.kind] += 1
         send_to_all(self.sinks, alert)
+
+
+def _hash(secret: bytes, tenant: str, user: str) -> str:
+    return user_hash(secret, tenant=tenant, user=user)
 
 
 def _as_text(request: Request) -> Mapping[str, str]:

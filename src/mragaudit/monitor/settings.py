@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
@@ -150,7 +151,7 @@ class Collective(Section):
 
     enabled: bool = Field(True, description="watch it")
     window_seconds: Seconds = Field(DAY_SECONDS, description="length of the window")
-    sub_window_seconds: Seconds = Field(3_600.0, description="what one sketch covers")
+    sub_window_seconds: Seconds = Field(14_400.0, description="what one sketch covers")
     max_share: Share = Field(0.8, description="a larger share of the collection, retrieved by anyone, alerts")
     tracked_users: int = Field(10_000, ge=1, description="most users a tenant kept for the live view")
 
@@ -254,7 +255,7 @@ class MonitorSettings(Section):
             raise ValueError(f'sensitive_from is "{self.sensitive_from}"; levels are: {", ".join(self.levels)}')
         return self
 
-    @property
+    @cached_property
     def sensitive_levels(self) -> frozenset[str]:
         """Levels from `sensitive_from` upwards."""
         return frozenset(self.levels[self.levels.index(self.sensitive_from) :])

@@ -11,6 +11,7 @@ from mragaudit.errors import StoreError
 from mragaudit.monitor.calls import Call
 from mragaudit.monitor.connection import EXTRA, Connection
 from mragaudit.monitor.keys import secret_key
+from mragaudit.monitor.wire import Wire
 from mragaudit.registry import import_package
 
 SECRET_BYTES = 32
@@ -34,6 +35,7 @@ class Store:
         redis = import_package("redis", extra=EXTRA)
         self._no_script = redis.exceptions.NoScriptError
         self._errors = (redis.RedisError, OSError)
+        self._wire = Wire(self.client) if connection.single_server else None
         self._pool = ThreadPoolExecutor(CLUSTER_THREADS, "mragaudit-store") if connection.cluster else None
 
     def run(self, call: Call) -> Any:
@@ -45,6 +47,8 @@ class Store:
 
     def _run(self, call: Call) -> Any:
         try:
+            if self._wire is not None:
+                return self._wire.evalsha(call)
             return self.client.evalsha(call.script.sha, *call.arguments)
         except self._no_script:
             return self.client.eval(call.script.text, *call.arguments)
@@ -84,4 +88,6 @@ class Store:
         """Close all connections."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
+        if self._wire is not None:
+            self._wire.close()
         self.client.close()

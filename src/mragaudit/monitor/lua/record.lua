@@ -21,6 +21,7 @@ local function expire(key, microseconds)
 end
 
 -- One slot of a ring of sketches holds one sub-window; a slot that holds an older one is emptied before use.
+-- `lifetime` counts from the beginning of a sub-window, when a slot is first written.
 local function ring_add(meta, slots, now, width, ids, lifetime)
   local epoch = math.floor(now / width)
   local position = epoch % #slots + 1
@@ -29,13 +30,12 @@ local function ring_add(meta, slots, now, width, ids, lifetime)
   if held ~= stamp(epoch) then
     if held and tonumber(held) > epoch then return end -- the clock went back by a whole ring: keep what is newer
     redis.call('DEL', slots[position])
+    redis.call('PFADD', slots[position])
     redis.call('HSET', meta, field, stamp(epoch))
-  end
-  if #ids > 0 then
-    redis.call('PFADD', slots[position], unpack(ids))
     expire(slots[position], lifetime)
+    expire(meta, lifetime)
   end
-  expire(meta, lifetime)
+  if #ids > 0 then redis.call('PFADD', slots[position], unpack(ids)) end
 end
 
 local function ring_count(meta, slots, now, width, window)
@@ -64,9 +64,12 @@ local function forget(returned, levels, queries)
   end
 end
 
+-- Drop the oldest members beyond a bound; returns how many are left.
 local function keep_newest(key, most)
-  local excess = redis.call('ZCARD', key) - most
-  if excess > 0 then redis.call('ZREMRANGEBYRANK', key, 0, excess - 1) end
+  local held = redis.call('ZCARD', key)
+  if held <= most then return held end
+  redis.call('ZREMRANGEBYRANK', key, 0, held - most - 1)
+  return most
 end
 
 -- Which of the documents did the user add? One read for all; the field '+' counts those beyond the bound.
@@ -104,6 +107,7 @@ local function baseline(key, now, keep_days, window)
     end
   end
   redis.call('HSET', key, 'today', stamp(today), 'sensitive', sensitive, 'total', total, 'days', days)
+  expire(key, (keep_days + 2) * day + window)
   return today, sensitive, total, days
 end
 
@@ -147,9 +151,8 @@ local function record_user(keys, argv, now)
 
   -- Record, unless this query is known.
   local time = stamp(now)
-  local duplicate = redis.call('ZSCORE', volume, query) or redis.call('ZSCORE', returned, query)
+  local duplicate = redis.call('ZSCORE', returned, query) or redis.call('ZADD', volume, 'NX', time, query) == 0
   if not duplicate then
-    redis.call('ZADD', volume, time, query)
     redis.call('ZADD', returned, time, query)
     local seen, seen_ids, secret, packed = {}, {}, {}, {}
     local total, total_sensitive = 0, 0
@@ -174,43 +177,40 @@ local function record_user(keys, argv, now)
     if total > 0 then
       redis.call('HSET', levels, 'q:' .. query, table.concat(packed, ','))
       redis.call('HINCRBY', base, 't:' .. stamp(today), total)
-      redis.call('HINCRBY', base, 's:' .. stamp(today), total_sensitive)
+      if total_sensitive > 0 then redis.call('HINCRBY', base, 's:' .. stamp(today), total_sensitive) end
       if ring == 0 then redis.call('ZADD', coverage, 'GT', unpack(seen)) end
     end
-    if ring > 0 then ring_add(coverage, slots, now, width, seen_ids, coverage_window + width + margin) end
+    if ring > 0 then ring_add(coverage, slots, now, width, seen_ids, coverage_window + 2 * width + margin) end
     if #secret > 0 then
       redis.call('ZADD', sensitive, 'GT', unpack(secret))
       keep_newest(sensitive, coverage_most)
       expire(sensitive, returned_window + margin)
     end
-    redis.call('ZADD', collections, 'GT', time, collection)
+    if redis.call('ZADD', collections, 'GT', time, collection) > 0 then keep_newest(collections, 256) end
   end
 
   -- Bound memory.
-  keep_newest(volume, volume_most)
+  local queries = keep_newest(volume, volume_most)
   local excess = redis.call('ZCARD', returned) - returned_most
   if excess > 0 then forget(returned, levels, redis.call('ZRANGE', returned, 0, excess - 1)) end
-  if ring == 0 then keep_newest(coverage, coverage_most) end
-  keep_newest(collections, 256)
-  expire(volume, volume_window + margin)
-  expire(returned, returned_window + margin)
-  expire(levels, returned_window + margin)
-  if ring == 0 then expire(coverage, coverage_window + margin) end
-  expire(base, (keep_days + 2) * 86400000000 + returned_window)
-  expire(collections, coverage_window + margin)
-
-  -- Count.
   local distinct
   if ring == 0 then
-    distinct = redis.call('ZCARD', coverage)
+    distinct = keep_newest(coverage, coverage_most)
+    expire(coverage, coverage_window + margin)
   else
     distinct = ring_count(coverage, slots, now, width, coverage_window)
   end
+  expire(volume, volume_window + margin)
+  expire(returned, returned_window + margin)
+  expire(levels, returned_window + margin)
+  expire(collections, coverage_window + margin)
+
+  -- Count.
   local size = size_key and redis.call('HMGET', size_key, 'size', 'version') or {}
   if size[1] then expire(size_key, size_lifetime) end
   return {
     duplicate and 1 or 0,
-    redis.call('ZCARD', volume),
+    queries,
     distinct,
     own_count,
     redis.call('ZCARD', sensitive),
@@ -224,19 +224,29 @@ local function record_user(keys, argv, now)
   }
 end
 
--- What all users of a tenant retrieved of a collection, and who asked last.
+-- What all users of a tenant retrieved of a collection, and who asked last. Uniting the sketches costs more than all
+-- the rest, so the count is at most `fresh` old; it only ever raises an alert about the collection.
 local function record_collective(keys, argv, now)
   local active, meta = keys[1], keys[2]
-  local user, window, width, most = argv[1], tonumber(argv[2]), tonumber(argv[3]), tonumber(argv[4])
-  local lifetime = window + width + tonumber(argv[5])
+  local user, window, width = argv[1], tonumber(argv[2]), tonumber(argv[3])
+  local most, margin, fresh = tonumber(argv[4]), tonumber(argv[5]), tonumber(argv[6])
+  local lifetime = window + 2 * width + margin
   local slots, ids = {}, {}
   for slot = 3, #keys do slots[slot - 2] = keys[slot] end
-  for position = 6, #argv do ids[position - 5] = argv[position] end
-  redis.call('ZADD', active, 'GT', stamp(now), user)
-  keep_newest(active, most)
-  expire(active, lifetime)
+  for position = 7, #argv do ids[position - 6] = argv[position] end
+  if redis.call('ZADD', active, 'GT', stamp(now), user) > 0 then
+    keep_newest(active, most)
+    expire(active, lifetime)
+  end
   ring_add(meta, slots, now, width, ids, lifetime)
-  return { ring_count(meta, slots, now, width, window), redis.call('HGET', meta, 'a:collection') or '0' }
+  local known = redis.call('HMGET', meta, 'count', 'counted', 'a:collection')
+  local count, counted = tonumber(known[1]), tonumber(known[2] or '-1')
+  if not count or now - counted > fresh or counted > now then
+    count = ring_count(meta, slots, now, width, window)
+    redis.call('HSET', meta, 'count', count, 'counted', stamp(now))
+    expire(active, lifetime)
+  end
+  return { count, known[3] or '0' }
 end
 
 local function slice(list, first, last)
