@@ -26,8 +26,10 @@ for position = 4, #ARGV, 2 do
   won[#won + 1] = free and 1 or 0
 end
 
+-- An entry of the allow-list may have to live longer.
 if redis.call('EXISTS', KEYS[1]) == 1 then
-  redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.ceil(lifetime / 1000)))
+  local rest = redis.call('PTTL', KEYS[1])
+  redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.max(rest, math.ceil(lifetime / 1000))))
 end
 if KEYS[2] and redis.call('EXISTS', KEYS[2]) == 1 then
   redis.call('HSET', KEYS[2], 'f:' .. string.format('%.0f', math.floor(now / 86400000000)), 1)
