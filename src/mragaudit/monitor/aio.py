@@ -36,7 +36,7 @@ class AsyncStore:
         self._prefix = prefix
         redis = import_package("redis", extra=EXTRA)
         self._no_script = redis.exceptions.NoScriptError
-        self._errors = (redis.RedisError, OSError)
+        self._errors = (redis.RedisError, redis.exceptions.RedisClusterException, OSError)
 
     async def run(self, call: Call) -> Any:
         """Return the answer of one script call."""
@@ -150,20 +150,22 @@ class AsyncExfiltrationMonitor:
     async def _record(self, request: Request) -> Decision:
         session = self.session
         session.reload()
+        try:
+            query = session.checked(request)
+        except DataError as error:
+            return session.refused(request, error)
         if not session.breaker.allows():
             return session.left_alone(request)
         try:
-            prepared = session.prepare(request, secret=await self.secret())
+            prepared = session.prepare(query, secret=await self.secret())
             asked_at = session.now()
             replies = await self.store.run_all(session.with_size(prepared))
-        except DataError as error:
-            return session.refused(request, error)
         except StoreError as error:
             return session.store_failed(request, error)
         session.breaker.succeeded()
         judged = session.settle(prepared, replies, asked_at=asked_at)
         marks = session.mark_calls(prepared, judged)
-        return session.conclude(judged, await self.store.attempt_all(marks) if marks else ())
+        return session.conclude(prepared, judged, await self.store.attempt_all(marks) if marks else ())
 
     async def secret(self) -> bytes:
         """Return the secret that keys user hashes."""

@@ -64,6 +64,11 @@ def microseconds(seconds: float) -> int:
     return round(seconds * MICROSECONDS)
 
 
+def ring_lifetime(window_seconds: float, *, sub_window_seconds: float) -> float:
+    """Return how long a sketch lives from its first entry, as the script sets it: as long as any of it may count."""
+    return window_seconds + 2 * sub_window_seconds + MARGIN_SECONDS
+
+
 class RecordCalls:
     """Builds the calls that record a query; on a cluster the collective part is a call of its own."""
 

@@ -109,20 +109,22 @@ class ExfiltrationMonitor:
     def _record(self, request: Request) -> Decision:
         session = self.session
         session.reload()
+        try:
+            query = session.checked(request)
+        except DataError as error:
+            return session.refused(request, error)
         if not session.breaker.allows():
             return session.left_alone(request)
         try:
-            prepared = session.prepare(request, secret=self.secret())
+            prepared = session.prepare(query, secret=self.secret())
             asked_at = session.now()
             replies = self.store.run_all(session.with_size(prepared))
-        except DataError as error:
-            return session.refused(request, error)
         except StoreError as error:
             return session.store_failed(request, error)
         session.breaker.succeeded()
         judged = session.settle(prepared, replies, asked_at=asked_at)
         marks = session.mark_calls(prepared, judged)
-        return session.conclude(judged, self.store.attempt_all(marks) if marks else ())
+        return session.conclude(prepared, judged, self.store.attempt_all(marks) if marks else ())
 
     def secret(self) -> bytes:
         """Return the secret that keys user hashes."""

@@ -41,7 +41,7 @@ def connect(store: Store) -> Connection:
     if cluster:
         return Connection(redis.RedisCluster.from_url(url, **options), cluster=True)
     pool = redis.BlockingConnectionPool.from_url(url, timeout=store.timeout_seconds, **options)
-    return Connection(redis.Redis(connection_pool=pool), cluster=False, single_server=True)
+    return Connection(redis.Redis.from_pool(pool), cluster=False, single_server=True)
 
 
 def connect_async(store: Store) -> Connection:
@@ -55,7 +55,7 @@ def connect_async(store: Store) -> Connection:
     if cluster:
         return Connection(aio.RedisCluster.from_url(url, **options), cluster=True)
     pool = aio.BlockingConnectionPool.from_url(url, timeout=store.timeout_seconds, **options)
-    return Connection(aio.Redis(connection_pool=pool), cluster=False)
+    return Connection(aio.Redis.from_pool(pool), cluster=False)
 
 
 def _options(store: Store, *, retry: Any, redis: Any) -> dict[str, Any]:

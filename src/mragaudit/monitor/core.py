@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from mragaudit.monitor.calls import Mark
+from mragaudit.monitor.calls import Mark, ring_lifetime
 from mragaudit.monitor.queries import Query
 from mragaudit.monitor.risk import SIGNALS, CompositeRisk, Risk, ThrottlePolicy, Verdict
 from mragaudit.monitor.settings import MonitorSettings, RoleLimits
@@ -24,6 +24,7 @@ from mragaudit.records.monitoring import Alert, AlertKind, Decision, SignalReadi
 WEEK_SECONDS = 604_800.0
 COMPOSITE = "composite"
 COLLECTION = "collection"
+THROTTLE = "throttle"
 
 
 @dataclass(slots=True)
@@ -35,7 +36,7 @@ class Counts:
     alerts: Counter[str] = field(default_factory=Counter)
     """Alert kind → alerts handed to the sinks."""
     problems: Counter[str] = field(default_factory=Counter)
-    """store, breaker, input, internal."""
+    """store, breaker, input, internal: queries not judged; part: calls beside a judged query that failed."""
     not_evaluated: Counter[str] = field(default_factory=Counter)
     """Signal → queries at which it had no score."""
     unknown_levels: int = 0
@@ -125,7 +126,12 @@ class MonitorCore:
 
     def _mark(self, kinds: tuple[str, ...], verdict: Verdict, counts: WindowCounts, *, alerting: bool) -> Mark | None:
         """Return what is to be noted; None for nearly every query, which then costs one round trip."""
-        due = {kind: self._windows[kind] for kind in kinds if self._due(counts.state.alerted, kind, counts.time)}
+        alerted, time = counts.state.alerted, counts.time
+        due = {kind: self._windows[kind] for kind in kinds if _is_due(alerted.get(kind), self._windows[kind], time)}
+        if verdict.change == "enter":
+            # Told of even where its signal was told of before it throttled.
+            window = max((self._windows[kind] for kind in kinds), default=0.0)
+            due |= {THROTTLE: window} if _is_due(alerted.get(THROTTLE), window, time) else {}
         if verdict.change == "none" and not due:
             return None
         return Mark(
@@ -136,23 +142,34 @@ class MonitorCore:
             lifetime_seconds=max(WEEK_SECONDS, self.settings.coverage.window_seconds),
         )
 
-    def _due(self, alerted: Mapping[str, float], kind: str, time: float) -> bool:
-        last = alerted.get(kind)
-        return last is None or last > time or time - last > self._windows[kind]
-
     def _collective(self, query: Query, counts: WindowCounts) -> Alert | None:
         """Return an alert when all users together retrieved nearly a whole collection."""
         together, size = counts.collective, counts.size
         if together is None or size is None or size.size < self.settings.min_collection:
             return None
         share = together.distinct_documents / size.size
-        due = self._due({COLLECTION: together.alerted} if together.alerted else {}, COLLECTION, counts.time)
+        due = _is_due(together.alerted or None, self._windows[COLLECTION], counts.time)
         if share <= self.settings.collective.max_share or not due:
             return None
+        reason = collective_reason(together, size=size, settings=self.settings)
+        return self.notice("collection", problem=reason, query=query, time=counts.time)
+
+    def _collective_mark(self, counts: WindowCounts) -> Mark:
+        collective = self.settings.collective
+        return Mark(
+            change="none",
+            flag_day=False,
+            claims={COLLECTION: self._windows[COLLECTION]},
+            time=counts.time,
+            lifetime_seconds=ring_lifetime(collective.window_seconds, sub_window_seconds=collective.sub_window_seconds),
+        )
+
+    def notice(self, kind: AlertKind, *, problem: str, query: Query, time: float) -> Alert:
+        """Return an alert that blames no user: about a collection, the store, or what the host sent."""
         return Alert(
             alert_id=uuid.uuid4().hex,
-            kind="collection",
-            time=counts.time,
+            kind=kind,
+            time=time,
             user="",
             user_hash="",
             tenant=query.tenant,
@@ -162,17 +179,7 @@ class MonitorCore:
             composite=None,
             throttle_at=self.settings.composite.throttle_at,
             signals=(),
-            reasons=(collective_reason(together, size=size, settings=self.settings),),
-        )
-
-    def _collective_mark(self, counts: WindowCounts) -> Mark:
-        window = self._windows[COLLECTION]
-        return Mark(
-            change="none",
-            flag_day=False,
-            claims={COLLECTION: window},
-            time=counts.time,
-            lifetime_seconds=max(window, self.settings.collective.window_seconds),
+            reasons=(problem,),
         )
 
     def unjudged(self, *, kind: AlertKind, problem: str, passes: bool, time: float, ids: Mapping[str, str]) -> Decision:
@@ -230,6 +237,11 @@ def _alert(decision: Decision, *, kind: AlertKind, ids: Mapping[str, str], user_
         signals=decision.signals,
         reasons=decision.reasons,
     )
+
+
+def _is_due(last: float | None, window_seconds: float, time: float) -> bool:
+    """Return whether an alert that last went out then may go out again; one from the future is no reason to wait."""
+    return last is None or last > time or time - last > window_seconds
 
 
 def _alert_windows(settings: MonitorSettings) -> dict[str, float]:

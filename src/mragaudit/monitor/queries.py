@@ -12,6 +12,9 @@ from mragaudit.errors import DataError
 from mragaudit.monitor.settings import MonitorSettings
 
 DEFAULT_TENANT = "default"
+PAIR = 2
+LATEST_SECONDS = 2**32
+"""The year 2106; microseconds beyond 2**53 are no exact numbers in a script."""
 
 
 class RetrievedDocument(msgspec.Struct, frozen=True):
@@ -54,8 +57,8 @@ def checked_query(
     """Return the query; raises DataError naming the part that cannot be taken and what would be right."""
     for name, value in (("user", user), ("query_id", query_id), ("collection", collection), ("tenant", tenant)):
         _check_id(name, value, settings)
-    if time is not None and not (math.isfinite(time) and time >= 0):
-        raise DataError(f"time is {time!r}; it must be Unix seconds, at least 0")
+    if time is not None and not is_time(time):
+        raise DataError(f"time is {time!r}; it must be Unix seconds, from 0 to {LATEST_SECONDS}")
     if role is not None and role not in settings.roles:
         role = None
     levels, unknown = _by_level(_limited(documents, settings), settings)
@@ -69,6 +72,11 @@ def checked_query(
         unknown_levels=unknown,
         time=time,
     )
+
+
+def is_time(value: object) -> bool:
+    """Return whether a value can be Unix seconds: a finite number of at least 0."""
+    return isinstance(value, int | float) and math.isfinite(value) and 0 <= value <= LATEST_SECONDS
 
 
 def _check_id(name: str, value: object, settings: MonitorSettings) -> None:
@@ -94,6 +102,8 @@ def _is_text(value: str) -> bool:
 def _limited(documents: Documents, settings: MonitorSettings) -> Sequence[tuple[str, str]]:
     """Return (id, level) pairs, reading at most one more than are allowed."""
     most = settings.limits.documents_per_query
+    if isinstance(documents, str | bytes) or not isinstance(documents, Iterable):
+        raise DataError(f"the documents are {type(documents).__name__}; they must be pairs (id, level)")
     pairs = [_pair(one) for one in islice(iter(documents), most + 1)]
     if len(pairs) > most:
         found = f"{len(documents):,}" if isinstance(documents, Sequence) else f"more than {most:,}"
@@ -104,11 +114,9 @@ def _limited(documents: Documents, settings: MonitorSettings) -> Sequence[tuple[
 def _pair(document: RetrievedDocument | tuple[str, str]) -> tuple[str, str]:
     if isinstance(document, RetrievedDocument):
         return document.doc_id, document.level
-    try:
-        doc_id, level = document
-    except (TypeError, ValueError):
-        raise DataError(f"a retrieved document is {document!r}; it must be a pair (id, level)") from None
-    return doc_id, level
+    if isinstance(document, tuple | list) and len(document) == PAIR:
+        return document[0], document[1]
+    raise DataError(f"a retrieved document is {type(document).__name__}; it must be a pair (id, level)")
 
 
 def _by_level(
@@ -121,8 +129,9 @@ def _by_level(
     unknown: dict[str, None] = {}
     for doc_id, level in pairs:
         _check_id("a document id", doc_id, settings)
-        position = rank.get(level, highest) if isinstance(level, str) else highest
-        if level not in rank:
+        position = rank.get(level) if isinstance(level, str) else None
+        if position is None:
+            position = highest
             unknown[str(level)[:64]] = None
         found[doc_id] = max(position, found.get(doc_id, 0))
     levels: dict[str, list[str]] = {}

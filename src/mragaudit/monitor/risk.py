@@ -19,6 +19,8 @@ from mragaudit.records.monitoring import Action, SignalName, SignalReading
 SIGNALS: tuple[SignalName, ...] = get_args(SignalName)
 Change = Literal["none", "enter", "extend", "release"]
 EXTENSIONS_PER_HOLD = 10
+COMPOSITE_DIGITS = 12
+"""Weights that are renormalised miss 0.7 by an ulp where the mean of the scores is 0.7."""
 
 
 class Risk(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +63,7 @@ class CompositeRisk:
         total = sum(weights.values())
         if total == 0:
             return sum(known.values()) / len(known)
-        return sum(weights[name] * score for name, score in known.items()) / total
+        return round(sum(weights[name] * score for name, score in known.items()) / total, COMPOSITE_DIGITS)
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +93,8 @@ class ThrottlePolicy:
             return self._verdict("throttle", change=self._noted(state, time), over=True)
         if not state.since:
             return self._verdict("pass", change="none", over=False)
-        held = time < state.last_over + self.composite.hold_seconds
+        # Up to a tenth of a hold may lie between the last query above the threshold and the last noted one.
+        held = time < state.last_over + self.composite.hold_seconds * (1 + 1 / EXTENSIONS_PER_HOLD)
         if held or composite is None or composite >= self.composite.release_at:
             return self._verdict("throttle", change="none", over=False)
         return self._verdict("pass", change="release", over=False)

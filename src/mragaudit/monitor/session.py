@@ -19,11 +19,12 @@ from mragaudit.monitor.breaker import CircuitBreaker
 from mragaudit.monitor.calls import CACHED_USERS, Call, RecordCalls, mark_call, read_counts
 from mragaudit.monitor.core import Counts, Judged, MonitorCore
 from mragaudit.monitor.keys import UserKeys, encode_name, tenant_key, user_hash
-from mragaudit.monitor.queries import DEFAULT_TENANT, Documents, Query, checked_query
+from mragaudit.monitor.queries import DEFAULT_TENANT, Documents, Query, checked_query, is_time
 from mragaudit.monitor.reload import SettingsFile
 from mragaudit.monitor.settings import MonitorSettings
 from mragaudit.monitor.sinks import AlertSink, send_to_all
 from mragaudit.monitor.sizes import SizeCache, size_call, size_of
+from mragaudit.monitor.wording import unknown_level_reason
 from mragaudit.records.monitoring import Alert, AlertKind, CollectionSize, Decision
 
 logger = logging.getLogger(__name__)
@@ -51,6 +52,8 @@ class Prepared:
     query: Query
     user_hash: str
     calls: Sequence[Call]
+    core: MonitorCore
+    """The rules that the calls were built for; a reload in between changes nothing for this query."""
 
 
 class Session:
@@ -74,12 +77,12 @@ class Session:
         self.breaker = CircuitBreaker(failures=store.breaker_failures, open_seconds=store.breaker_seconds)
         self._problems: dict[str, float] = {}
         self._hash = lru_cache(maxsize=CACHED_USERS)(_hash)
-        self._sizes = SizeCache(max_age_seconds=self.settings.coverage.size_max_age_seconds)
         self._apply(self.settings)
 
     def _apply(self, settings: MonitorSettings) -> None:
         self.settings = settings
         self.core = MonitorCore(settings)
+        self._sizes = SizeCache(max_age_seconds=settings.coverage.size_max_age_seconds)
         self._calls = RecordCalls(settings, cluster=self.cluster)
 
     def reload(self) -> None:
@@ -87,9 +90,9 @@ class Session:
         if self._source is not None and (changed := self._source.changed()) is not None:
             self._apply(changed)
 
-    def prepare(self, request: Request, *, secret: bytes) -> Prepared:
-        """Return the calls for a query; raises DataError for one that cannot be taken."""
-        query = checked_query(
+    def checked(self, request: Request) -> Query:
+        """Return the query; raises DataError for one that cannot be taken."""
+        return checked_query(
             user=request.user,
             query_id=request.query_id,
             collection=request.collection,
@@ -99,8 +102,11 @@ class Session:
             role=request.role,
             time=request.time,
         )
+
+    def prepare(self, query: Query, *, secret: bytes) -> Prepared:
+        """Return the calls for a query."""
         hashed = self._hash(secret, query.tenant, query.user)
-        return Prepared(query=query, user_hash=hashed, calls=self._calls.calls(query, hashed))
+        return Prepared(query=query, user_hash=hashed, calls=self._calls.calls(query, hashed), core=self.core)
 
     def with_size(self, prepared: Prepared) -> list[Call]:
         """Return the calls of a query, on a cluster with the one that reads the collection's size when it is due."""
@@ -116,10 +122,12 @@ class Session:
     def settle(self, prepared: Prepared, replies: Sequence[Any], *, asked_at: float) -> Judged:
         """Return the decision that the answers to `with_size`, asked for at `asked_at`, lead to."""
         own = len(prepared.calls)
-        self._count_failed(replies)
+        self._notice_failed(replies, prepared.query)
         size = self._size(prepared.query.collection, replies[own:], asked_at=asked_at)
-        counts = read_counts(replies[:own], levels=self.settings.levels, size=size)
-        return self.core.judge(prepared.query, counts, user_hash=prepared.user_hash)
+        counts = read_counts(replies[:own], levels=prepared.core.settings.levels, size=size)
+        if prepared.query.unknown_levels:
+            self._notice_levels(prepared, counts.time)
+        return prepared.core.judge(prepared.query, counts, user_hash=prepared.user_hash)
 
     def _size(self, collection: str, replies: Sequence[Any], *, asked_at: float) -> CollectionSize | None:
         """Return the size that was read beside the query, else a copy that is young enough, else None."""
@@ -143,14 +151,14 @@ class Session:
             calls.append(mark_call(judged.collective_mark, state=key, baseline=None))
         return calls
 
-    def conclude(self, judged: Judged, claims: Sequence[Sequence[int] | None]) -> Decision:
+    def conclude(self, prepared: Prepared, judged: Judged, claims: Sequence[Sequence[int] | None]) -> Decision:
         """Count the decision and send the alerts that this worker may send.
 
         `claims` are the answers of `mark_calls`; an alert whose claim got no answer is sent: twice is better than
         never.
         """
         won = [one is None or any(one) for one in claims]
-        self._count_failed(claims)
+        self._notice_failed(claims, prepared.query)
         decision = judged.decision
         if judged.mark is not None and judged.mark.claims and won[0] and decision.alert is not None:
             decision = msgspec.structs.replace(decision, alert_sent=True)
@@ -158,9 +166,31 @@ class Session:
             self._send(judged.collective_alert)
         return self._counted(decision)
 
-    def _count_failed(self, replies: Sequence[object]) -> None:
-        if failed := sum(reply is None for reply in replies):
-            self.counts.problems["store"] += failed
+    def _notice_failed(self, replies: Sequence[object], query: Query) -> None:
+        """Count calls beside the record call that got no answer, and say so: the query itself is judged."""
+        failed = sum(reply is None for reply in replies)
+        if not failed:
+            return
+        self.counts.problems["part"] += failed
+        problem = "the store did not answer in part: a collection's size, its common coverage or a state is missing"
+        self._notice("part", kind="store", problem=problem, query=query, time=self.clock())
+
+    def _notice_levels(self, prepared: Prepared, time: float) -> None:
+        self.counts.unknown_levels += 1
+        problem = unknown_level_reason(prepared.query, settings=prepared.core.settings)
+        self._notice("level", kind="input", problem=problem, query=prepared.query, time=time)
+
+    def _notice(self, label: str, *, kind: AlertKind, problem: str, query: Query, time: float) -> None:
+        if self._is_due(label, time):
+            self._send(self.core.notice(kind, problem=problem, query=query, time=time))
+
+    def _is_due(self, label: str, time: float) -> bool:
+        """Return whether a problem is told of now: once a minute, each kind for itself."""
+        last = self._problems.get(label)
+        due = last is None or not 0 <= time - last <= PROBLEM_WINDOW_SECONDS
+        if due:
+            self._problems[label] = time
+        return due
 
     def refused(self, request: Request, error: DataError) -> Decision:
         """Return the throttle for a query that cannot be taken: whatever it was, it was not counted."""
@@ -187,7 +217,7 @@ class Session:
         return self.store_away(request, f"internal fault {type(error).__name__}", label="internal")
 
     def _unjudged(self, request: Request, *, kind: AlertKind, label: str, problem: str, passes: bool) -> Decision:
-        now = self.clock() if request.time is None else request.time
+        now = self.clock() if request.time is None or not is_time(request.time) else request.time
         self.counts.problems[label] += 1
         decision = self.core.unjudged(
             kind=kind,
@@ -196,11 +226,7 @@ class Session:
             time=now,
             ids=_as_text(request),
         )
-        last = self._problems.get(label)
-        due = last is None or not 0 <= now - last <= PROBLEM_WINDOW_SECONDS
-        if due:
-            self._problems[label] = now
-        return self._counted(msgspec.structs.replace(decision, alert_sent=due))
+        return self._counted(msgspec.structs.replace(decision, alert_sent=self._is_due(label, now)))
 
     def _counted(self, decision: Decision) -> Decision:
         self.counts.decisions[decision.action] += 1

@@ -63,7 +63,9 @@ class CoverageMonitor:
             capped_count=counts.distinct_documents,
             cap=role.max_documents or coverage.max_documents,
             window_seconds=coverage.window_seconds,
-            not_evaluated=_unknown_size(counts) or too_few(counts, self.settings),
+            not_evaluated=_unknown_size(counts)
+            or too_few(_returned(counts, least=counts.distinct_documents), self.settings)
+            or too_small(counts, self.settings),
         )
 
 
@@ -77,15 +79,16 @@ class SensitivityMonitor:
         """Return the reading, against the larger of the fixed threshold and the baseline with its margin."""
         sensitivity = self.settings.sensitivity
         sensitive = sum(n for level, n in counts.returned.items() if level in self.settings.sensitive_levels)
+        returned = _returned(counts)
         return _share_reading(
             "sensitivity",
             count=sensitive,
-            total=sum(counts.returned.values()),
+            total=returned,
             threshold=self.threshold(counts, role=role),
             capped_count=counts.distinct_sensitive_documents,
             cap=role.max_sensitive_documents or sensitivity.max_documents,
             window_seconds=sensitivity.window_seconds,
-            not_evaluated=too_few(counts, self.settings),
+            not_evaluated=too_few(returned, self.settings) or too_small(counts, self.settings),
         )
 
     def threshold(self, counts: WindowCounts, *, role: RoleLimits = NO_ROLE) -> float:
@@ -105,11 +108,20 @@ def _unknown_size(counts: WindowCounts) -> str | None:
     return "the size of the collection is unknown" if counts.size is None else None
 
 
-def too_few(counts: WindowCounts, settings: MonitorSettings) -> str | None:
-    """Return why neither share counts yet, None when both do."""
-    returned = max(counts.distinct_documents, sum(counts.returned.values()))
+def _returned(counts: WindowCounts, *, least: int = 0) -> int:
+    """Return the documents returned inside the sensitivity window; a longer window may know of more."""
+    return max(least, sum(counts.returned.values()))
+
+
+def too_few(returned: int, settings: MonitorSettings) -> str | None:
+    """Return why a share of so many returned documents does not count yet, None when it does."""
     if returned < settings.min_documents:
         return f"{returned} documents returned, {settings.min_documents} needed"
+    return None
+
+
+def too_small(counts: WindowCounts, settings: MonitorSettings) -> str | None:
+    """Return why neither share counts in this collection, None when both do."""
     if counts.size is not None and counts.size.size - counts.own_documents < settings.min_collection:
         held = max(0, counts.size.size - counts.own_documents)
         return f"the collection holds {held} documents by others, {settings.min_collection} needed"

@@ -34,7 +34,7 @@ class Store:
         self._prefix = prefix
         redis = import_package("redis", extra=EXTRA)
         self._no_script = redis.exceptions.NoScriptError
-        self._errors = (redis.RedisError, OSError)
+        self._errors = (redis.RedisError, redis.exceptions.RedisClusterException, OSError)
         self._wire = Wire(self.client) if connection.single_server else None
         self._pool = ThreadPoolExecutor(CLUSTER_THREADS, "mragaudit-store") if connection.cluster else None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from typing import Any
 
 from mragaudit.monitor.calls import Call
@@ -16,14 +17,15 @@ from mragaudit.registry import import_package
 
 
 class Wire:
-    """Sends script calls over connections that the pool of a redis-py client made; raises that library's errors."""
+    """Sends script calls over connections like those of a redis-py client; raises that library's errors."""
 
     def __init__(self, client: Any) -> None:
-        self._pool = client.connection_pool
+        pool = client.connection_pool
+        self._connect = lambda: pool.connection_class(**pool.connection_kwargs)
         self._pack = import_package("hiredis", extra=EXTRA).pack_command
         self._dropped = import_package("redis", extra=EXTRA).ConnectionError
         self._local = threading.local()
-        self._all: set[Any] = set()
+        self._all: weakref.WeakSet[Any] = weakref.WeakSet()  # a thread that ends takes its connection along
 
     def evalsha(self, call: Call) -> Any:
         """Return the answer of a script that the server knows by its hash.
@@ -45,14 +47,14 @@ class Wire:
         """Return this thread's connection; a forked process makes its own."""
         local = self._local
         if getattr(local, "pid", None) != os.getpid():
-            local.connection = self._pool.make_connection()
+            local.connection = self._connect()
             local.pid = os.getpid()
             self._all.add(local.connection)
         return local.connection
 
     def close(self) -> None:
         """Close the connections of all threads."""
-        for connection in self._all:
+        for connection in list(self._all):
             connection.disconnect()
         self._all.clear()
         self._local = threading.local()

@@ -27,11 +27,16 @@ def reasons_of(
     if verdict.action == "throttle" and not verdict.over:
         reasons.append("throttled earlier; released once the composite stays below the release threshold")
     if query.unknown_levels:
-        named = ", ".join(f'"{level}"' for level in query.unknown_levels[:3])
-        reasons.append(f'unknown sensitivity level {named}, counted as "{settings.levels[-1]}"')
+        reasons.append(unknown_level_reason(query, settings=settings))
     if counts.time < counts.state.allowed_until:
         reasons.append("the user is on the allow-list")
     return tuple(reasons)
+
+
+def unknown_level_reason(query: Query, *, settings: MonitorSettings) -> str:
+    """Return which levels of a query the settings do not list, and what became of them."""
+    named = ", ".join(f'"{level}"' for level in query.unknown_levels[:3])
+    return f'unknown sensitivity level {named}, counted as "{settings.levels[-1]}"'
 
 
 def _signal_reason(reading: SignalReading) -> str:

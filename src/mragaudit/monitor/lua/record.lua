@@ -26,25 +26,26 @@ local function ring_add(meta, slots, now, width, ids, lifetime)
   local epoch = math.floor(now / width)
   local position = epoch % #slots + 1
   local field = 'e' .. position
-  local held = redis.call('HGET', meta, field)
-  if held ~= stamp(epoch) then
-    if held and tonumber(held) > epoch then return end -- the clock went back by a whole ring: keep what is newer
-    redis.call('DEL', slots[position])
-    redis.call('PFADD', slots[position])
-    redis.call('HSET', meta, field, stamp(epoch))
-    expire(slots[position], lifetime)
-    expire(meta, lifetime)
+  if #ids == 0 then return end
+  local held = tonumber(redis.call('HGET', meta, field) or '-1')
+  if held >= epoch then
+    -- After the clock went back by a whole ring the slot is a newer one: what is added counts for longer, never shorter.
+    redis.call('PFADD', slots[position], unpack(ids))
+    return
   end
-  if #ids > 0 then redis.call('PFADD', slots[position], unpack(ids)) end
+  redis.call('DEL', slots[position])
+  redis.call('PFADD', slots[position], unpack(ids))
+  expire(slots[position], lifetime)
+  redis.call('HSET', meta, field, stamp(epoch))
+  expire(meta, lifetime)
 end
 
 local function ring_count(meta, slots, now, width, window)
-  local newest, oldest = math.floor(now / width), math.floor((now - window) / width)
+  local oldest = math.floor((now - window) / width)
   local fields, live = {}, {}
   for position = 1, #slots do fields[position] = 'e' .. position end
   for position, held in ipairs(redis.call('HMGET', meta, unpack(fields))) do
-    local epoch = tonumber(held or '-1')
-    if epoch >= oldest and epoch <= newest then live[#live + 1] = slots[position] end
+    if tonumber(held or '-1') >= oldest then live[#live + 1] = slots[position] end
   end
   if #live == 0 then return 0 end
   return redis.call('PFCOUNT', unpack(live))
@@ -244,6 +245,7 @@ local function record_collective(keys, argv, now)
   if not count or now - counted > fresh or counted > now then
     count = ring_count(meta, slots, now, width, window)
     redis.call('HSET', meta, 'count', count, 'counted', stamp(now))
+    expire(meta, lifetime)
     expire(active, lifetime)
   end
   return { count, known[3] or '0' }
