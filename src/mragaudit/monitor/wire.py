@@ -20,8 +20,7 @@ class Wire:
     """Sends script calls over connections like those of a redis-py client; raises that library's errors."""
 
     def __init__(self, client: Any) -> None:
-        pool = client.connection_pool
-        self._connect = lambda: pool.connection_class(**pool.connection_kwargs)
+        self._pool = client.connection_pool
         self._pack = import_package("hiredis", extra=EXTRA).pack_command
         self._dropped = import_package("redis", extra=EXTRA).ConnectionError
         self._local = threading.local()
@@ -47,7 +46,7 @@ class Wire:
         """Return this thread's connection; a forked process makes its own."""
         local = self._local
         if getattr(local, "pid", None) != os.getpid():
-            local.connection = self._connect()
+            local.connection = self._pool.connection_class(**self._pool.connection_kwargs)
             local.pid = os.getpid()
             self._all.add(local.connection)
         return local.connection
