@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -19,7 +20,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from socket import socket
-from typing import Any
+from typing import Any, cast
 
 import redis
 
@@ -27,9 +28,15 @@ from mragaudit.monitor import AsyncExfiltrationMonitor, ExfiltrationMonitor, Mon
 from mragaudit.monitor.calls import RecordCalls
 from mragaudit.monitor.keys import encode_query
 from mragaudit.monitor.queries import checked_query
-from mragaudit.monitor.settings import Store
+from mragaudit.monitor.settings import Store, Volume
 
-DOCUMENTS = [("doc-17", "public"), ("doc-4", "internal"), ("doc-256", "public"), ("doc-8", "confidential"), ("5", "public")]
+DOCUMENTS = [
+    ("doc-17", "public"),
+    ("doc-4", "internal"),
+    ("doc-256", "public"),
+    ("doc-8", "confidential"),
+    ("5", "public"),
+]
 USER, COLLECTION = "user@example.org", "handbook"
 ROUNDS = 5
 TARGET_NAIVE, TARGET_SYNC, TARGET_ASYNC, TARGET_P99_MS = 5.0, 0.60, 0.35, 2.0
@@ -76,12 +83,14 @@ def wait_for(port: int) -> None:
 
 
 def settings(port: int) -> MonitorSettings:
-    """Defaults, on this server, with a time limit that a busy machine does not reach."""
-    return MonitorSettings(store=Store(url=f"redis://127.0.0.1:{port}/0", timeout_seconds=10.0))
+    """Defaults, with limits that neither this traffic nor a busy machine reaches: no query is slowed."""
+    return MonitorSettings(
+        volume=Volume(max_queries=MILLION), store=Store(url=f"redis://127.0.0.1:{port}/0", timeout_seconds=10.0)
+    )
 
 
 class Naive:
-    """The usual implementation: one command a round trip, no script, the client's clock."""
+    """The textbook's way: one command a round trip, no script, the client's clock, windows that never roll."""
 
     def __init__(self, port: int) -> None:
         self._redis: Any = redis.Redis(port=port)
@@ -104,7 +113,7 @@ class Naive:
         totals = {name.decode(): int(value) for name, value in client.hgetall(levels).items()}
         sensitive = totals.get("confidential", 0) + totals.get("restricted", 0)
         scores = min(1, queries / 50), min(1, seen / size / 0.8), min(1, sensitive / sum(totals.values()) / 0.3)
-        return 0.4 * scores[0] + 0.35 * scores[1] + 0.25 * scores[2]
+        return 0.4 * float(scores[0]) + 0.35 * float(scores[1]) + 0.25 * float(scores[2])
 
 
 def rate(work: Callable[[], object], n: int) -> float:
@@ -147,7 +156,35 @@ def against_naive(port: int, n: int) -> None:
             lambda: rate(lambda: record(monitor, next(numbers)), n),
             lambda: rate(lambda: naive.record(f"n{next(numbers)}"), n // 5),
         )
-    show("one script call / naive round trips", ours, theirs, TARGET_NAIVE)
+    show("one script call / textbook version, 15 commands", ours, theirs, TARGET_NAIVE)
+
+
+def commands_of_script(port: int, monitor: ExfiltrationMonitor) -> list[list[str]]:
+    """Return the commands that the script runs for one query, as the server saw them."""
+    client: Any = redis.Redis(port=port)
+    with client.monitor() as watched:
+        record(monitor, -1)
+        client.echo("end")
+        seen = []
+        for line in watched.listen():
+            if line["client_type"] == "lua":
+                seen.append(shlex.split(line["command"]))
+            elif line["command"].startswith("ECHO"):
+                return seen
+    return seen
+
+
+def against_own_commands(port: int, n: int) -> None:
+    """One script call against the very commands of the script, one a round trip."""
+    numbers, client = count(10**8), cast("Any", redis.Redis(port=port))
+    with ExfiltrationMonitor(settings(port), sinks=()) as monitor:
+        record(monitor, next(numbers))
+        commands = commands_of_script(port, monitor)
+        ours, theirs = alternating(
+            lambda: rate(lambda: record(monitor, next(numbers)), n),
+            lambda: rate(lambda: [client.execute_command(*command) for command in commands], n // 10),
+        )
+    show(f"one script call / its own {len(commands)} commands one by one", ours, theirs, TARGET_NAIVE)
 
 
 def record(monitor: ExfiltrationMonitor, number: int) -> object:
@@ -217,8 +254,10 @@ def added_latency(port: int, n: int) -> None:
     p99 = min(one[int(len(one) * 0.99)] for one in rounds)
     p50 = min(one[len(one) // 2] for one in rounds)
     verdict = "met" if p99 <= TARGET_P99_MS else "MISSED"
-    print(f"added latency at {highest / 2:,.0f} queries/s (half load): p50 {p50:.2f} ms, p99 {p99:.2f} ms "
-          f"(at most {TARGET_P99_MS:g} ms: {verdict})")
+    print(
+        f"added latency at {highest / 2:,.0f} queries/s (half load): p50 {p50:.2f} ms, p99 {p99:.2f} ms "
+        f"(at most {TARGET_P99_MS:g} ms: {verdict})"
+    )
 
 
 def memory(port: int, users: int, *, documents: int = 200) -> None:
@@ -234,8 +273,10 @@ def memory(port: int, users: int, *, documents: int = 200) -> None:
                 monitor.record(user=f"u{user}", query_id=f"{user}-{query}", collection=COLLECTION, documents=found)
         used = client.info("memory")["used_memory"] - before
     each = used / users
-    print(f"memory: {each:,.0f} bytes a user with {documents} documents in {documents // 5} queries "
-          f"({users:,} users measured); 1,000,000 users: {each * MILLION / 2**30:.1f} GiB")
+    print(
+        f"memory: {each:,.0f} bytes a user with {documents} documents in {documents // 5} queries "
+        f"({users:,} users measured); 1,000,000 users: {each * MILLION / 2**30:.1f} GiB"
+    )
 
 
 def show(label: str, ours: float, theirs: float, target: float) -> None:
@@ -254,6 +295,7 @@ def main() -> None:
     print(Path(__file__).name, redis.__version__, "rounds:", ROUNDS)
     with server() as port:
         against_naive(port, given.queries // 2)
+        against_own_commands(port, given.queries // 2)
         against_benchmark(port, given.queries)
         against_benchmark_async(port, given.queries)
         added_latency(port, given.queries)

@@ -15,7 +15,7 @@ from typing import Any
 from mragaudit.monitor.keys import UserKeys, encode_document, encode_name, encode_query, size_key, tenant_key
 from mragaudit.monitor.queries import Query
 from mragaudit.monitor.risk import Change
-from mragaudit.monitor.settings import MonitorSettings
+from mragaudit.monitor.settings import DAY_SECONDS, MonitorSettings
 from mragaudit.monitor.windows import MICROSECONDS, CollectiveCounts, Throttled, WindowCounts
 from mragaudit.records.monitoring import CollectionSize
 
@@ -23,6 +23,7 @@ MARGIN_SECONDS = 60.0
 """Keys live a little longer than their window, so that rounding never takes what a window still holds."""
 COLLECTIVE_FRESH_SECONDS = 10.0
 """Oldest count of the collective signal."""
+DAYS_A_WEEK = 7
 CACHED_USERS = 4_096
 Text = str | bytes
 
@@ -35,13 +36,12 @@ class Script:
     sha: str
 
     @classmethod
-    def read(cls, name: str) -> Script:
-        """Return a packaged script."""
-        text = files("mragaudit.monitor").joinpath("lua", f"{name}.lua").read_text(encoding="utf-8")
+    def read(cls, name: str, *, config: str = "") -> Script:
+        """Return a packaged script, `config` set before its text."""
+        text = config + files("mragaudit.monitor").joinpath("lua", f"{name}.lua").read_text(encoding="utf-8")
         return cls(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
-RECORD = Script.read("record")
 MARK = Script.read("mark")
 
 
@@ -76,34 +76,30 @@ class RecordCalls:
         self._settings = settings
         self._cluster = cluster
         self._ring = settings.coverage.ring if settings.coverage.mode == "hyperloglog" else 0
-        self._fixed = _user_arguments(settings, ring=self._ring)
-        self._collective_fixed = _collective_arguments(settings)
+        self._script = Script.read("record", config=_script_config(settings, ring=self._ring))
         self._keys_of_user = lru_cache(maxsize=CACHED_USERS)(self._user_keys)
         self._keys_of_tenant = lru_cache(maxsize=CACHED_USERS)(self._collective_keys)
 
     def calls(self, query: Query, user: str) -> list[Call]:
         """Return the calls for a query by the user with this hash: one, or on a cluster two for two nodes."""
-        now = "" if query.time is None else microseconds(query.time)
         collection = encode_name(query.collection)
-        groups = {level: [encode_document(one) for one in ids] for level, ids in query.by_level.items()}
-        keys: Sequence[str] = self._keys_of_user(user, collection)
-        args = self._arguments(query, collection, groups)
+        keys = self._keys_of_user(user, collection)
+        args = self._arguments(query, collection, user)
         if not self._settings.collective.enabled:
-            return [Call(RECORD, keys, [now, len(keys), len(args), *args])]
+            return [self._call(query, keys, len(keys), args)]
         together = self._keys_of_tenant(encode_name(query.tenant), collection)
-        collective = [user, *self._collective_fixed, *(one for ids in groups.values() for one in ids)]
         if self._cluster:
-            return [
-                Call(RECORD, keys, [now, len(keys), len(args), *args]),
-                Call(RECORD, together, [now, 0, 0, *collective]),
-            ]
-        return [Call(RECORD, [*keys, *together], [now, len(keys), len(args), *args, *collective])]
+            return [self._call(query, keys, len(keys), args), self._call(query, together, 0, args)]
+        return [self._call(query, keys + together, len(keys), args)]
 
-    def _arguments(self, query: Query, collection: str, groups: Mapping[str, Sequence[str]]) -> list[str | int]:
-        sensitive = self._settings.sensitive_levels
-        args: list[str | int] = [encode_query(query.query_id), collection, *self._fixed]
-        for level, ids in groups.items():
-            args += (level, int(level in sensitive), len(ids), *ids)
+    def _call(self, query: Query, keys: Sequence[str], user_keys: int, args: list[str | int]) -> Call:
+        now = "" if query.time is None else microseconds(query.time)
+        return Call(self._script, keys, [now, user_keys, *args])
+
+    def _arguments(self, query: Query, collection: str, user: str) -> list[str | int]:
+        args: list[str | int] = [encode_query(query.query_id), collection, user]
+        for level, ids in query.by_level.items():
+            args += (level, len(ids), *map(encode_document, ids))
         return args
 
     def _user_keys(self, user: str, collection: str) -> tuple[str, ...]:
@@ -122,36 +118,32 @@ class RecordCalls:
         return tuple(tenant_key(prefix, tenant=tenant, name=name) for name in ("active", seen, *slots))
 
 
-def _user_arguments(settings: MonitorSettings, *, ring: int) -> list[str | int]:
-    """Return the user part's arguments 3 to 15 and the level names, in the script's order."""
-    day = 86_400
-    return [
-        microseconds(settings.volume.window_seconds),
-        settings.volume.tracked_queries,
-        microseconds(settings.coverage.window_seconds),
-        settings.coverage.tracked_documents,
-        microseconds(settings.sensitivity.window_seconds),
-        settings.sensitivity.tracked_queries,
-        ring,
-        microseconds(settings.coverage.sub_window_seconds),
-        settings.sensitivity.baseline.weeks * 7,
-        microseconds(settings.limits.own_days * day),
-        microseconds(MARGIN_SECONDS),
-        microseconds(settings.limits.size_days * day),
-        len(settings.levels),
-        *settings.levels,
-    ]
-
-
-def _collective_arguments(settings: MonitorSettings) -> list[str | int]:
+def _script_config(settings: MonitorSettings, *, ring: int) -> str:
+    """Return the settings as the Lua table that the script reads; level names are checked words."""
     collective = settings.collective
-    return [
-        microseconds(collective.window_seconds),
-        microseconds(collective.sub_window_seconds),
-        collective.tracked_users,
-        microseconds(MARGIN_SECONDS),
-        microseconds(COLLECTIVE_FRESH_SECONDS),
-    ]
+    numbers = {
+        "volume_window": microseconds(settings.volume.window_seconds),
+        "volume_most": settings.volume.tracked_queries,
+        "coverage_window": microseconds(settings.coverage.window_seconds),
+        "coverage_most": settings.coverage.tracked_documents,
+        "returned_window": microseconds(settings.sensitivity.window_seconds),
+        "returned_most": settings.sensitivity.tracked_queries,
+        "ring": ring,
+        "sub_window": microseconds(settings.coverage.sub_window_seconds),
+        "baseline_days": settings.sensitivity.baseline.weeks * DAYS_A_WEEK,
+        "own_lifetime": microseconds(settings.limits.own_days * DAY_SECONDS),
+        "size_lifetime": microseconds(settings.limits.size_days * DAY_SECONDS),
+        "margin": microseconds(MARGIN_SECONDS),
+        "collective_window": microseconds(collective.window_seconds),
+        "collective_sub_window": microseconds(collective.sub_window_seconds),
+        "collective_most": collective.tracked_users,
+        "collective_fresh": microseconds(COLLECTIVE_FRESH_SECONDS),
+    }
+    fields = [f"{name} = {value}" for name, value in numbers.items()]
+    fields.append("level_fields = {" + ", ".join(f"'l:{level}'" for level in settings.levels) + "}")
+    sensitive = [level for level in settings.levels if level in settings.sensitive_levels]
+    fields.append("sensitive = {" + ", ".join(f"['{level}'] = true" for level in sensitive) + "}")
+    return "local CONFIG = { " + ", ".join(fields) + " }\n"
 
 
 def read_counts(replies: Sequence[Any], *, levels: Sequence[str], size: CollectionSize | None = None) -> WindowCounts:
@@ -169,7 +161,7 @@ def read_counts(replies: Sequence[Any], *, levels: Sequence[str], size: Collecti
         queries=queries,
         distinct_documents=distinct,
         own_documents=own,
-        returned={level: int(total) for level, total in zip(levels, totals, strict=True) if total},
+        returned={level: n for level, total in zip(levels, totals, strict=True) if (n := int(total or 0))},
         distinct_sensitive_documents=sensitive,
         baseline_sensitive=baseline[0],
         baseline_returned=baseline[1],
