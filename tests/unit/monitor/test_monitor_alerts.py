@@ -402,8 +402,8 @@ def test_https_and_this_machine_are_taken(url: str) -> None:
 @pytest.mark.parametrize(("value", "found"), [(None, "is not set"), ("", "is not set"), ("short", "holds 5 bytes")])
 def test_a_webhook_without_a_usable_secret_is_refused(value: str | None, found: str) -> None:
     environ = {} if value is None else {"HOOK": value}
+    settings = Webhook.model_validate({"url": "https://example.org", "secret_env": "HOOK"})
     with pytest.raises(ConfigError, match=rf"alerts\.webhook\.secret_env: the environment variable HOOK {found}; set"):
-        settings = Webhook.model_validate({"url": "https://example.org", "secret_env": "HOOK"})
         WebhookDelivery(settings, plain_user_ids=False, environ=environ)
 
 
