@@ -114,6 +114,15 @@ def test_a_change_of_the_store_waits_for_a_restart(edited: Edited, caplog: pytes
     assert "a change below `store` needs a restart" in caplog.text
 
 
+def test_a_change_of_the_sinks_is_said_to_wait_for_a_restart(edited: Edited, caplog: pytest.LogCaptureFixture) -> None:
+    edited.write("alerts: {repeat_seconds: 60}")
+    edited.later()
+    assert "restart" not in caplog.text
+    edited.write("alerts: {repeat_seconds: 60, plain_user_ids: true}")
+    edited.later()
+    assert "a change of the sinks below `alerts` needs a restart" in caplog.text
+
+
 def test_a_faulty_file_at_the_start_is_refused(tmp_path: Path) -> None:
     (tmp_path / "monitor.yaml").write_text("volum: {}", encoding="utf-8")
     with pytest.raises(ConfigError, match=r'monitor\.yaml: config key "volum" is unknown'):
