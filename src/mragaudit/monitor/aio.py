@@ -22,7 +22,7 @@ from mragaudit.monitor.session import Request, Session
 from mragaudit.monitor.settings import MonitorSettings
 from mragaudit.monitor.sinks import AlertSink
 from mragaudit.monitor.sizes import own_call, size_call
-from mragaudit.monitor.store import SECRET_BYTES, reason_of
+from mragaudit.monitor.store import SECRET_BYTES, KeptSecret, reason_of
 from mragaudit.records.monitoring import Decision
 from mragaudit.registry import import_package
 
@@ -33,6 +33,7 @@ class AsyncStore:
     def __init__(self, connection: Connection, *, prefix: str) -> None:
         self.client: Any = connection.client
         self.cluster = connection.cluster
+        self.script_loads = 0
         self._prefix = prefix
         redis = import_package("redis", extra=EXTRA)
         self._no_script = redis.exceptions.NoScriptError
@@ -49,6 +50,7 @@ class AsyncStore:
         try:
             return await self.client.evalsha(call.script.sha, *call.arguments)
         except self._no_script:
+            self.script_loads += 1
             return await self.client.eval(call.script.text, *call.arguments)
 
     async def run_all(self, calls: Sequence[Call]) -> list[Any]:
@@ -71,11 +73,11 @@ class AsyncStore:
         except StoreError:
             return None
 
-    async def secret(self) -> bytes:
-        """Return the secret that keys user hashes, made and kept in the store at its first use."""
+    async def secret(self, offer: bytes | None = None) -> bytes:
+        """Return the secret that the store keeps; where it has none, `offer` or a new one becomes it."""
         key = secret_key(self._prefix)
         try:
-            await self.client.set(key, secrets.token_hex(SECRET_BYTES), nx=True)
+            await self.client.set(key, offer or secrets.token_hex(SECRET_BYTES), nx=True)
             value = await self.client.get(key)
         except self._errors as error:
             raise StoreError(reason_of(error)) from error
@@ -109,7 +111,7 @@ class AsyncExfiltrationMonitor:
         chosen = default_sinks(given) if sinks is None else sinks
         self.session = Session(source, cluster=made.cluster, sinks=chosen, clock=clock)
         self.store = AsyncStore(made, prefix=given.store.prefix)
-        self._secret = secret or configured_secret()
+        self._secret = KeptSecret(secret or configured_secret())
 
     @property
     def settings(self) -> MonitorSettings:
@@ -161,6 +163,7 @@ class AsyncExfiltrationMonitor:
             asked_at = session.now()
             replies = await self.store.run_all(session.with_size(prepared))
         except StoreError as error:
+            self._secret.doubt()
             return session.store_failed(request, error)
         session.breaker.succeeded()
         judged = session.settle(prepared, replies, asked_at=asked_at)
@@ -169,9 +172,11 @@ class AsyncExfiltrationMonitor:
 
     async def secret(self) -> bytes:
         """Return the secret that keys user hashes."""
-        if self._secret is None:
-            self._secret = await self.store.secret()
-        return self._secret
+        known = self._secret.known(self.store.script_loads)
+        if known is not None:
+            return known
+        loads = self.store.script_loads
+        return self._secret.keep(await self.store.secret(self._secret.value), script_loads=loads)
 
     async def user_hash(self, user: str, *, tenant: str = DEFAULT_TENANT) -> str:
         """Return the keyed hash that stands for a user in the store, the log and the sinks."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +30,26 @@ class Connection:
     """A real server that this module connected to, over whose connections calls may be sent directly."""
 
 
+class LateClient:
+    """A client that is made at its first call: redis-py's synchronous cluster client connects when it is made."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._made: Any = None
+        self._lock = threading.Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        if self._made is None:
+            with self._lock:
+                self._made = self._made or self._make()
+        return getattr(self._made, name)
+
+    def close(self) -> None:
+        """Close the client, if there ever was one."""
+        if self._made is not None:
+            self._made.close()
+
+
 def connect(store: Store) -> Connection:
     """Return a synchronous client; no connection is opened before the first call.
 
@@ -39,7 +61,7 @@ def connect(store: Store) -> Connection:
         return Connection(_fake().FakeRedis(server=_fake_server(url)), cluster=False)
     options = _options(store, retry=redis.retry.Retry, redis=redis)
     if cluster:
-        return Connection(redis.RedisCluster.from_url(url, **options), cluster=True)
+        return Connection(LateClient(lambda: redis.RedisCluster.from_url(url, **options)), cluster=True)
     pool = redis.BlockingConnectionPool.from_url(url, timeout=store.timeout_seconds, **options)
     return Connection(redis.Redis.from_pool(pool), cluster=False, single_server=True)
 
