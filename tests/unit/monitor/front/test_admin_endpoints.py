@@ -59,6 +59,13 @@ async def test_a_wrong_token_is_refused_before_the_body_is_read(
     assert answer.headers["www-authenticate"] == "Bearer"
 
 
+async def test_a_token_may_hold_any_characters(make_guard: MakeGuard) -> None:
+    async with client_of(make_guard(), token="schlüssel", given=None) as client:  # noqa: S106 - made up
+        headers = {b"authorization": "Bearer schlüssel".encode()}
+        answer = await client.post("/monitor/explain", json={"user": "eve"}, headers=headers)
+    assert answer.status_code == 200
+
+
 async def test_tokens_are_compared_in_constant_time(make_guard: MakeGuard, monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[tuple[Any, Any]] = []
     real = hmac.compare_digest
