@@ -39,11 +39,11 @@ def allow(one: Driver, *, seconds: float, at: float | None = None, reason: str =
 
 def user_keys(one: Driver) -> list[str]:
     """Return what the store holds of users, without their hash tag."""
-    return [key.rpartition("}:")[2] for key in one.keys() if "{u." in key]  # noqa: SIM118 - no mapping
+    return [key.rpartition("}:")[2] for key in one.stored_keys() if "{u." in key]
 
 
 def dumps(one: Driver) -> dict[str, bytes]:
-    return {key: one.direct.dump(key) for key in one.keys()}  # noqa: SIM118 - no mapping
+    return {key: one.direct.dump(key) for key in one.stored_keys()}
 
 
 def clear(one: Driver, *, forget: bool = False) -> int:
@@ -236,10 +236,10 @@ def test_top_ranks_the_users_of_one_tenant_by_composite(drive: Drive) -> None:
     one.ask(at=80, user="stranger", tenant="other")
     ranking = do(one, admin.top_steps(one.monitor.session, 2, time=START + 90))
     assert [state.user_hash for state in ranking.users] == [one.do("user_hash", name) for name in ("hammer", "reader")]
-    assert (ranking.evaluated, ranking.active) == (3, 3)
+    assert (ranking.evaluated, ranking.remembered) == (3, 3)
     few = do(one, admin.top_steps(one.monitor.session, 2, scanned=1, time=START + 90))
     assert [state.user_hash for state in few.users] == [one.do("user_hash", "guest")]
-    assert (few.evaluated, few.active) == (1, 3)
+    assert (few.evaluated, few.remembered) == (1, 3)
 
 
 def test_top_says_that_no_list_of_active_users_is_kept_without_the_collective_windows(make_driver: Drive) -> None:

@@ -82,7 +82,7 @@ def test_top_lists_users_by_risk_under_their_hashes(monitor: ExfiltrationMonitor
     sweep(monitor)
     sweep(monitor, user="bea", queries=5)
     lines = said("top", "--once", "--url", url).splitlines()
-    assert lines[0] == "tenant default: 2 of 2 users looked at, 2 active; limits of roles not applied"
+    assert lines[0] == "tenant default: 2 of 2 users looked at, 2 remembered; limits of roles not applied"
     assert lines[1].split() == "user risk volume coverage sensitivity collection last query state".split()
     # 0.4 * 1 + 0.35 * 0.75 + 0.25 * 0 stays below the floor of an alerting signal, 0.7
     assert lines[2].split()[:6] == [monitor.user_hash("ann"), "0.70", "1.00!", "0.75", "0.00", "kb"]
@@ -95,7 +95,7 @@ def test_top_lists_users_by_risk_under_their_hashes(monitor: ExfiltrationMonitor
 def test_top_prints_json_for_scripts(monitor: ExfiltrationMonitor, url: str) -> None:
     sweep(monitor)
     ranking = msgspec.json.decode(said("top", "--json", "--url", url), type=admin.Ranking)
-    assert (ranking.active, ranking.users[0].throttled) == (1, True)
+    assert (ranking.remembered, ranking.users[0].throttled) == (1, True)
 
 
 def test_explain_names_signals_documents_and_since_when(monitor: ExfiltrationMonitor, url: str) -> None:
@@ -276,10 +276,12 @@ def test_long_ids_are_cut() -> None:
     assert printable("x" * 200, most=10) == "x" * 9 + "…"
 
 
-def run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, without: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own, in which a package may be missing."""
+    hide = f"import sys; sys.modules[{without!r}] = None; " if without else ""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("MRAGAUDIT_MONITOR")}
     return subprocess.run(
-        [sys.executable, "-c", "from mragaudit.cli import main; main()", "monitor", *arguments],
+        [sys.executable, "-c", f"{hide}from mragaudit.cli import main; main()", "monitor", *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -295,6 +297,27 @@ def test_a_store_that_is_away_is_one_line_and_exit_code_1(scheme: str) -> None:
     assert done.stderr.startswith(f"error: the store {scheme}://127.0.0.1:1 does not answer as it should: ")
     assert done.stderr.count("\n") == 1
     assert "hidden" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("package", "command"),
+    [
+        ("redis", ["hash", "ann", "--url", "redis://127.0.0.1:1"]),
+        ("redis", ["alerts", "--url", "redis://127.0.0.1:1"]),
+        ("uvicorn", ["serve", "--upstream", "http://127.0.0.1:1"]),
+        ("fakeredis", ["hash", "ann", "--url", "memory://x"]),
+    ],
+)
+def test_a_missing_package_is_one_line_with_the_command_that_installs_it(package: str, command: list[str]) -> None:
+    done = run(*command, without=package)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"error: the package {package} is not installed; install it with: pip install 'mragaudit[monitor]'\n"
+    )
+
+
+def test_config_needs_no_optional_package() -> None:
+    assert run("config", without="redis").returncode == 0
 
 
 class Upstream(BaseHTTPRequestHandler):
