@@ -28,9 +28,9 @@ class Plugin:
     extra: str = ""
     """Extra of mragaudit that installs them."""
     gpus: int = 0
-    """GPUs that one job of it takes."""
+    """GPUs that one job of it asks a cluster for."""
     memory_mb: int = 1000
-    """Main memory, not a GPU's, that one job of it takes with the models it is meant for, interpreter included."""
+    """Main memory, not a GPU's, for one job on a cluster, its interpreters included; larger models need more."""
 
 
 PLUGINS: dict[Kind, dict[str, Plugin]] = {

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # A real SLURM of one node on this machine: munge, controller and node daemon, listening on loopback only.
-#   slurm_up.sh DIR     as root; DIR is absolute, and short, since a socket's path has at most 107 characters
+#   slurm_up.sh DIR     DIR is absolute, and short, since a socket's path has at most 107 characters
+# All daemons run as the caller, root or not; only the caller can send jobs.
 # Then: export SLURM_CONF=DIR/etc/slurm.conf PATH=DIR/bin:$PATH. Needs Debian's slurm-wlm and munge (slurm-wlm 22.05).
 # CPUS and MEMORY_MB are what the node claims; jobs are packed by them and not held to them.
 set -euo pipefail
 
 base=$1
+export PATH=$PATH:/usr/sbin
 host=$(hostname -s)
 
 mkdir -p "$base"/{etc,state,spool,log,run,munge,bin}
@@ -25,8 +27,8 @@ CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
 AuthType=auth/munge
 AuthInfo=socket=$base/run/munge.socket
 CredType=cred/munge
-SlurmUser=root
-SlurmdUser=root
+SlurmUser=$(id -un)
+SlurmdUser=$(id -un)
 StateSaveLocation=$base/state
 SlurmdSpoolDir=$base/spool
 SlurmctldPidFile=$base/run/slurmctld.pid

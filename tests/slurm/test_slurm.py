@@ -26,8 +26,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
 MODEL_RULES = {"index", "translate", "backtranslate", "retrieve", "calibrate", "judge", "generate"}
 SHARDS = 4
-N_TRIALS = 40
-"""Of the whole run: 5 documents, 4 queries each, 2 languages."""
+WHOLE: dict[str, Any] = {"shards": SHARDS, "languages": ["en", "de"], "filter": {"variants": ["regex_unicode"]}}
 ONE_SHARD: dict[str, Any] = {"languages": ["en", "de", "sw"], "judge": {"controls_per_class": 2}}
 TARGET = "results/scripted/generations/1-of-1.jsonl"
 N_CALLS = 60
@@ -39,6 +38,7 @@ BATCH_CALLS = 16
 OWN_PROFILE = """
 default-resources: [slurm_partition=second, slurm_account=lab]
 set-resources: ['generate:gpu=1', 'generate:mem_mb=1500']
+slurm-jobname-prefix: ours
 retries: 1
 """
 # There is no accounting here, so what the plugin asks whether an account exists has no answer of its own.
@@ -151,7 +151,7 @@ def _begin(make: Callable[..., Case], *, whole: Driver) -> Cases:
 
 
 def _whole(cluster: Cluster, folder: Path) -> Driver:
-    write_case(folder, {"shards": SHARDS, "languages": ["en", "de"], "filter": {"variants": ["regex_unicode"]}})
+    write_case(folder, WHOLE)
     return Driver(cluster=cluster, folder=folder, arguments=("--jobs", "4", "--local-cores", "2"))
 
 
@@ -220,8 +220,9 @@ def test_the_same_command_after_a_cancelled_job_makes_the_calls_that_are_left(ca
     cases.cancelled.require_calls_kept()
 
 
-def test_a_profile_of_ones_own_chooses_account_partition_and_resources(cases: Cases) -> None:
+def test_a_profile_of_ones_own_wins_and_chooses_account_partition_and_resources(cases: Cases) -> None:
     job = cases.own_job
+    assert job.name.startswith("ours_")
     assert (job.partition, job.account, job.memory, job.gpus) == ("second", "lab", "1500M", "gres:gpu:1")
     assert (job.cpus, job.limit) == ("4", "2:00:00")
 
@@ -244,7 +245,15 @@ def test_four_shards_go_through_sbatch_to_their_report(cases: Cases) -> None:
     run = RunPaths(cases.whole.folder / "results" / "scripted")
     assert all(path.stat().st_size > 0 for path in (run.report, run.manifest, run.trials))
     assert all(run.table(name).is_file() for name in TABLES)
-    assert len(run.trials.read_bytes().splitlines()) == N_TRIALS
+
+
+def test_rows_made_on_the_cluster_are_those_made_here(cases: Cases, tmp_path: Path) -> None:
+    assert cases.whole.wait() == 0
+    here = Pipeline(tmp_path, case_settings(**WHOLE))
+    here.before("aggregate")
+    rows = (cases.whole.folder / "results" / "scripted" / "trials.jsonl").read_bytes()
+    assert rows.count(b"\n") == 5 * 4 * 2 + 8 * 2
+    assert rows == here.files.trials.read_bytes()
 
 
 def test_light_rules_run_where_the_command_was_typed(cases: Cases) -> None:
