@@ -22,7 +22,7 @@ from pipeline import CASE, REPOSITORY
 
 HERE = Path(__file__).parent
 PROFILE = REPOSITORY / "workflow" / "profiles" / "slurm"
-DRIVER_SECONDS = 330
+DRIVER_SECONDS = 600
 """A Snakemake process is ended by then, even when these tests are killed."""
 INIT_SECONDS = 8
 """To the first look at a job; every look at which none succeeded puts the next one off by ten seconds more."""

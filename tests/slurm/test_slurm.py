@@ -152,7 +152,7 @@ def _begin(make: Callable[..., Case], *, whole: Driver) -> Cases:
 
 def _whole(cluster: Cluster, folder: Path) -> Driver:
     write_case(folder, WHOLE)
-    return Driver(cluster=cluster, folder=folder, arguments=("--jobs", "4", "--local-cores", "2"))
+    return Driver(cluster=cluster, folder=folder, arguments=("--jobs", "6", "--local-cores", "2"))
 
 
 def _with_own_profile(case: Case) -> Case:
