@@ -170,7 +170,7 @@ class Driver:
         return self.cluster.jobs(self.run_id())
 
     def until(self, condition: Callable[[], Any], *, seconds: float = 120) -> Any:
-        """Return the first true value of a condition; a command that ends or takes long before is a failure."""
+        """Return the first true value of a condition; it fails if the command ends, or the time, without one."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if value := condition():

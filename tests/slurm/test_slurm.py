@@ -37,7 +37,11 @@ BATCH_CALLS = 16
 """Calls that may be made twice after a kill."""
 OWN_PROFILE = """
 default-resources: [slurm_partition=second, slurm_account=lab]
-set-resources: ['generate:gpu=1', 'generate:mem_mb=1500']
+set-resources:
+  - generate:gpu=1
+  - generate:mem_mb=1500
+  - generate:runtime=90 * attempt
+set-threads: [generate=2]
 slurm-jobname-prefix: ours
 retries: 1
 """
@@ -223,8 +227,8 @@ def test_the_same_command_after_a_cancelled_job_makes_the_calls_that_are_left(ca
 def test_a_profile_of_ones_own_wins_and_chooses_account_partition_and_resources(cases: Cases) -> None:
     job = cases.own_job
     assert job.name.startswith("ours_")
-    assert (job.partition, job.account, job.memory, job.gpus) == ("second", "lab", "1500M", "gres:gpu:1")
-    assert (job.cpus, job.limit) == ("4", "2:00:00")
+    assert (job.partition, job.account) == ("second", "lab")
+    assert (job.gpus, job.memory, job.limit, job.cpus) == ("gres:gpu:1", "1500M", "1:30:00", "2")
 
 
 def test_a_cancelled_job_is_sent_again_when_retries_say_so(cases: Cases) -> None:
