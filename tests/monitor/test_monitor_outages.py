@@ -127,7 +127,7 @@ def test_a_full_memory_records_nothing_in_part_and_is_told_of(
     one = drivers(own_server.url, asynchronous=asynchronous, store={"on_failure": on_failure})
     one.ask(ids(1, 3), user="warm")
     one.ask(ids(1, 3))
-    before = {key: one.direct.dump(key) for key in one.keys()}
+    before = {key: one.direct.dump(key) for key in one.stored_keys()}
     one.direct.config_set("maxmemory", 1)
     one.direct.config_set("maxmemory-policy", "noeviction")
     decision = one.ask(ids(4, 6), level="restricted")
@@ -135,7 +135,7 @@ def test_a_full_memory_records_nothing_in_part_and_is_told_of(
     assert decision.throttled == (on_failure == "closed")
     assert one.sink.kinds() == ["store"]
     assert one.monitor.counts.problems == {"store": 1}
-    assert {key: one.direct.dump(key) for key in one.keys()} == before
+    assert {key: one.direct.dump(key) for key in one.stored_keys()} == before
     one.direct.config_set("maxmemory", 0)
     after = one.ask(ids(4, 6))
     assert (reading(after, "volume").count, reading(after, "coverage").count) == (2, 6)
@@ -228,9 +228,7 @@ def test_bad_input_is_refused_while_the_store_is_away_too(drivers: Make, asynchr
 
 
 @CLIENTS
-def test_workers_keep_one_secret_although_the_server_lost_it(
-    own_server: RedisServer, drivers: Make, asynchronous: bool
-) -> None:
+def test_workers_keep_one_secret_although_the_server_lost_it(own_server: RedisServer, asynchronous: bool) -> None:
     """Otherwise the same user would be two, one for the workers of before and one for those of after."""
     settings = made_settings(own_server.url, store=STORE | {"url": own_server.url})
     old = [Driver(settings, asynchronous=asynchronous, secret=None) for _ in range(2)]

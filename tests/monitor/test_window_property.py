@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from monitor_drivers import START, made_settings
-from window_model import DAY_US, SECOND_US, Asked, WindowModel, Windows
+from window_model import SECOND_US, Asked, WindowModel, Windows
 
 from mragaudit.monitor.calls import Mark, RecordCalls, mark_call, read_counts
 from mragaudit.monitor.connection import connect

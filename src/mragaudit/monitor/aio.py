@@ -12,11 +12,11 @@ from typing import Any, Self
 from mragaudit.errors import DataError, StoreError
 from mragaudit.monitor.calls import Call
 from mragaudit.monitor.client import configured_secret, default_sinks
-from mragaudit.monitor.connection import EXTRA, Connection, connect_async
+from mragaudit.monitor.connection import EXTRA, MAX_CONNECTIONS, Connection, connect_async
 from mragaudit.monitor.core import Counts
 from mragaudit.monitor.holds import hold_call, release_call
 from mragaudit.monitor.keys import secret_key, user_hash
-from mragaudit.monitor.queries import DEFAULT_TENANT, Documents
+from mragaudit.monitor.queries import DEFAULT_TENANT, Documents, check_id
 from mragaudit.monitor.reload import SettingsFile
 from mragaudit.monitor.session import Request, Session
 from mragaudit.monitor.settings import MonitorSettings
@@ -37,10 +37,48 @@ class AsyncStore:
         self._prefix = prefix
         redis = import_package("redis", extra=EXTRA)
         self._no_script = redis.exceptions.NoScriptError
-        self._errors = (redis.RedisError, redis.exceptions.RedisClusterException, OSError)
+        self._errors: tuple[type[Exception], ...] = (
+            redis.RedisError,
+            redis.exceptions.RedisClusterException,
+            OSError,
+        )
+        self._places: asyncio.Semaphore | None = None
+        self._busy_seconds = connection.busy_seconds
+        if connection.cluster:
+            # Where one connection of a cluster fails redis-py closes others, also those that are being opened.
+            self._errors += (AttributeError,)
+            self._places = asyncio.Semaphore(MAX_CONNECTIONS)
+        self._opening = asyncio.Lock()
+        self._opened = not connection.cluster
 
     async def run(self, call: Call) -> Any:
         """Return the answer of one script call."""
+        if self._places is None:
+            return await self._run_or_raise(call)
+        try:
+            await asyncio.wait_for(self._places.acquire(), self._busy_seconds)
+        except TimeoutError as error:
+            raise StoreError("busy") from error
+        try:
+            await self._open()
+            return await self._run_or_raise(call)
+        finally:
+            self._places.release()
+
+    async def _open(self) -> None:
+        """Look the nodes of a cluster up once: calls that do so at the same time close each other's connections."""
+        if self._opened:
+            return
+        async with self._opening:
+            if self._opened:
+                return
+            try:
+                await self.client.initialize()
+            except self._errors as error:
+                raise StoreError(reason_of(error)) from error
+            self._opened = True
+
+    async def _run_or_raise(self, call: Call) -> Any:
         try:
             return await self._run(call)
         except self._errors as error:
@@ -75,6 +113,7 @@ class AsyncStore:
 
     async def secret(self, offer: bytes | None = None) -> bytes:
         """Return the secret that the store keeps; where it has none, `offer` or a new one becomes it."""
+        await self._open()
         key = secret_key(self._prefix)
         try:
             await self.client.set(key, offer or secrets.token_hex(SECRET_BYTES), nx=True)
@@ -180,6 +219,8 @@ class AsyncExfiltrationMonitor:
 
     async def user_hash(self, user: str, *, tenant: str = DEFAULT_TENANT) -> str:
         """Return the keyed hash that stands for a user in the store, the log and the sinks."""
+        check_id("user", user, self.settings)
+        check_id("tenant", tenant, self.settings)
         return user_hash(await self.secret(), tenant=tenant, user=user)
 
     async def set_size(self, collection: str, size: int) -> None:
@@ -204,12 +245,12 @@ class AsyncExfiltrationMonitor:
         return int(await self.store.run(call))
 
     async def hold(self, user: str, request_id: str, *, tenant: str = DEFAULT_TENANT) -> bool:
-        """Take one of the user's places for delayed requests; False when all are taken or the store is away."""
+        """Take one of the user's places for delayed requests; False when there is none, for whatever reason."""
         try:
             hashed = await self.user_hash(user, tenant=tenant)
             places = await self.store.run(hold_call(self.settings, user_hash=hashed, request_id=request_id))
             return bool(places == 1)
-        except StoreError:
+        except (StoreError, DataError):
             return False
 
     async def release(self, user: str, request_id: str, *, tenant: str = DEFAULT_TENANT) -> None:
@@ -217,6 +258,8 @@ class AsyncExfiltrationMonitor:
         try:
             hashed = await self.user_hash(user, tenant=tenant)
             await self.store.run(release_call(self.settings, user_hash=hashed, request_id=request_id))
+        except DataError:
+            return  # what cannot be an id holds no place
         except StoreError:
             self.counts.problems["store"] += 1
 

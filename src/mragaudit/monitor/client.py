@@ -13,7 +13,7 @@ from mragaudit.monitor.connection import Connection, connect
 from mragaudit.monitor.core import Counts
 from mragaudit.monitor.holds import hold_call, release_call
 from mragaudit.monitor.keys import user_hash
-from mragaudit.monitor.queries import DEFAULT_TENANT, Documents
+from mragaudit.monitor.queries import DEFAULT_TENANT, Documents, check_id
 from mragaudit.monitor.reload import SettingsFile
 from mragaudit.monitor.session import Request, Session
 from mragaudit.monitor.settings import MonitorSettings
@@ -137,6 +137,8 @@ class ExfiltrationMonitor:
 
     def user_hash(self, user: str, *, tenant: str = DEFAULT_TENANT) -> str:
         """Return the keyed hash that stands for a user in the store, the log and the sinks."""
+        check_id("user", user, self.settings)
+        check_id("tenant", tenant, self.settings)
         return user_hash(self.secret(), tenant=tenant, user=user)
 
     def set_size(self, collection: str, size: int) -> None:
@@ -157,12 +159,12 @@ class ExfiltrationMonitor:
         return int(self.store.run(call))
 
     def hold(self, user: str, request_id: str, *, tenant: str = DEFAULT_TENANT) -> bool:
-        """Take one of the user's places for delayed requests; False when all are taken or the store is away."""
+        """Take one of the user's places for delayed requests; False when there is none, for whatever reason."""
         try:
             hashed = self.user_hash(user, tenant=tenant)
             places = self.store.run(hold_call(self.settings, user_hash=hashed, request_id=request_id))
             return bool(places == 1)
-        except StoreError:
+        except (StoreError, DataError):
             return False
 
     def release(self, user: str, request_id: str, *, tenant: str = DEFAULT_TENANT) -> None:
@@ -170,6 +172,8 @@ class ExfiltrationMonitor:
         try:
             hashed = self.user_hash(user, tenant=tenant)
             self.store.run(release_call(self.settings, user_hash=hashed, request_id=request_id))
+        except DataError:
+            return  # what cannot be an id holds no place
         except StoreError:
             self.counts.problems["store"] += 1
 

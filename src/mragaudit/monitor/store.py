@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,7 +11,7 @@ from typing import Any
 
 from mragaudit.errors import StoreError
 from mragaudit.monitor.calls import Call
-from mragaudit.monitor.connection import EXTRA, Connection
+from mragaudit.monitor.connection import EXTRA, MAX_CONNECTIONS, Connection
 from mragaudit.monitor.keys import secret_key
 from mragaudit.monitor.wire import Wire
 from mragaudit.registry import import_package
@@ -71,10 +72,22 @@ class Store:
         self._no_script = redis.exceptions.NoScriptError
         self._errors = (redis.RedisError, redis.exceptions.RedisClusterException, OSError)
         self._wire = Wire(self.client) if connection.single_server else None
+        self._places = threading.BoundedSemaphore(MAX_CONNECTIONS) if connection.cluster else None
+        self._busy_seconds = connection.busy_seconds
         self._pool = ThreadPoolExecutor(CLUSTER_THREADS, "mragaudit-store") if connection.cluster else None
 
     def run(self, call: Call) -> Any:
         """Return the answer of one script call."""
+        if self._places is None:
+            return self._run_or_raise(call)
+        if not self._places.acquire(timeout=self._busy_seconds):
+            raise StoreError("busy")
+        try:
+            return self._run_or_raise(call)
+        finally:
+            self._places.release()
+
+    def _run_or_raise(self, call: Call) -> Any:
         try:
             return self._run(call)
         except self._errors as error:
