@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mragaudit.monitor.core import MonitorCore
 from mragaudit.monitor.rejudge import BELOW_ONE, Actor, window_counts
-from mragaudit.monitor.risk import SIGNALS
+from mragaudit.monitor.risk import COMPOSITE_DIGITS, SIGNALS
 from mragaudit.monitor.settings import MonitorSettings
 from mragaudit.records.monitoring import SignalName, SignalReading
 
@@ -129,7 +129,7 @@ def composite(columns: Columns, cell: Cell) -> Floats:
         known += has
         alerting |= alerts
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(weight > 0, total / weight, plain / known)
+        mean = np.where(weight > 0, np.round(total / weight, COMPOSITE_DIGITS), plain / known)
     return np.where(alerting, np.maximum(mean, cell.floor), mean)
 
 
