@@ -126,3 +126,9 @@ def test_what_was_taken_ends_before_the_throttled_query() -> None:
 def test_without_any_answer_what_was_disclosed_is_unknown() -> None:
     rows = [asked(0, minutes=0, documents=["a"], target="a")]
     assert take_until(actor_of(rows), None).disclosed is None
+
+
+def test_nobody_has_an_empty_outcome() -> None:
+    settings = MonitorSettings()
+    outcome = outcome_of(columns_of([], settings), cell_of(settings), n_actors=0)
+    assert (outcome.first.size, outcome.entries.size) == (0, 0)
