@@ -20,6 +20,9 @@ PERSONAL = (
     "filtered",
     "trials.jsonl",
     "report.html",
+    "monitor/traffic",
+    "monitor/replay",
+    "monitor/closed_loop.jsonl",
     "logs",
     "mask.key",
 )
