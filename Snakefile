@@ -13,6 +13,7 @@
 #   filtered/{filter}/{shard}.jsonl             what each output filter says of them
 #   trials.jsonl, tables/*.csv                  one row a trial; the findings
 #   figures/*.svg, report.html, manifest.json   what a person looks at; what it was made from
+#   bundle.tar.gz                               all of it in one archive, made only when asked for (`snakemake bundle`)
 #   journal/{stage}.{shard}.jsonl               finished model calls; no declared output, so never deleted
 #   metrics/, benchmarks/, logs/                what each job measured and said
 #
@@ -34,6 +35,7 @@ include: "workflow/rules/judge.smk"
 include: "workflow/rules/generation.smk"
 include: "workflow/rules/scoring.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/bundle.smk"
 
 
 report: "workflow/report/workflow.rst"

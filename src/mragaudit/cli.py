@@ -7,7 +7,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from mragaudit import __version__, doctor
+from mragaudit import __version__, doctor, review
 from mragaudit.config import read_settings
 from mragaudit.config.render import render_config, render_schema
 from mragaudit.errors import DataError, MragauditError
@@ -19,6 +19,7 @@ from mragaudit.stages.preflight import check_run
 from mragaudit.stages.purge import purge_run
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+review.add_commands(app)
 
 CONFIG = Path("config.yaml")
 SCHEMA = Path("resources/config.schema.json")

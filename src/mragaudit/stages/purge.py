@@ -20,6 +20,7 @@ PERSONAL = (
     "filtered",
     "trials.jsonl",
     "report.html",
+    "bundle.tar.gz",
     "logs",
     "mask.key",
 )
