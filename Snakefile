@@ -53,6 +53,7 @@ rule all:
 
 
 onstart:
+    refuse_hopeless(workflow.dag_settings.forcerun)
     print_plan(SETTINGS, results=Path("results"))
 
 
