@@ -7,12 +7,13 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from mragaudit import __version__, doctor, review
+from mragaudit import __version__, doctor
 from mragaudit.config import read_settings
 from mragaudit.config.render import render_config, render_schema
 from mragaudit.errors import DataError, MragauditError
 from mragaudit.paths import RunPaths
 from mragaudit.records.base import write_text
+from mragaudit.review import commands as review
 from mragaudit.stages.aggregate import read_table
 from mragaudit.stages.plan import render_plan
 from mragaudit.stages.preflight import check_run

@@ -178,12 +178,13 @@ def _first_checks(opened: Opened, digest: str, expect: str | None) -> Iterator[C
     if expect is not None:
         wrong = [] if expect.strip().lower() == digest else [f"the root digest is {digest}, expected was {expect}"]
         yield _check("root digest", wrong, detail="as expected" if not wrong else "another")
-    yield _check("checksums", _checksum_faults(opened), detail=f"{len(opened.digests)} files")
+    yield _check("checksums", checksum_faults(opened), detail=f"{len(opened.digests)} files")
     yield _check("files", _missing_files(opened), detail=f"all of run {opened.settings.run}")
     yield _check("manifest", _manifest_faults(opened), detail="config and sha256 of every result")
 
 
-def _checksum_faults(opened: Opened) -> Iterator[str]:
+def checksum_faults(opened: Opened) -> Iterator[str]:
+    """Yield every file whose bytes are not those of the list of checksums, or that stands on one side alone."""
     found = {name: value for name, value in opened.digests.items() if name != CHECKSUMS}
     try:
         listed = parse_checksums((opened.folder / CHECKSUMS).read_bytes())

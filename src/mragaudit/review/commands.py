@@ -16,7 +16,12 @@ from mragaudit.bundle.archive import LIMITS, Limits, unpack_archive
 from mragaudit.bundle.checksums import is_digest
 from mragaudit.bundle.names import CHECKSUMS
 from mragaudit.errors import ArchiveError, DataError
-from mragaudit.stages.verify import Verification, verify_bundle
+from mragaudit.records.base import write_text
+from mragaudit.review.comparison import render_comparison, render_json
+from mragaudit.review.verification import render_verification
+from mragaudit.stages.aggregate import to_csv
+from mragaudit.stages.compare import compare_runs, open_side
+from mragaudit.stages.verify import verify_bundle
 
 EXIT_FAILED = 3
 EXIT_UNUSABLE = 4
@@ -28,7 +33,7 @@ MostBytes = Annotated[int, typer.Option("--max-bytes", min=1, help="bytes that a
 
 def add_commands(app: typer.Typer) -> None:
     """Add this module's commands to a command line."""
-    for command in (verify, unpack):
+    for command in (verify, unpack, compare):
         app.command()(command)
 
 
@@ -78,23 +83,28 @@ def unpack(
     typer.echo(f"{len(found)} files in {folder}; {folder / 'README.md'} says how to go on")
 
 
-def render_verification(done: Verification, *, expected: bool) -> str:
-    """Return the checks as text, one line each, faults below; the verdict last."""
-    lines = [f"bundle of run {done.run}"]
-    for check in done.checks:
-        state = "FAILED" if check.state == "failed" else check.state
-        lines.append(f"{state:<13} {check.name:<16} {check.detail}".rstrip())
-        lines += [f"{'':<13} -> {fault}" for fault in check.faults]
-    lines.append(f"root digest: {done.digest}")
-    return "\n".join([*lines, _verdict(done, expected=expected)])
+def compare(
+    a: Annotated[Path, typer.Argument(help="bundle, unpacked bundle, or folder of a run")],
+    b: Annotated[Path, typer.Argument(help="the other one")],
+    json_file: Annotated[Path | None, typer.Option("--json", help="write everything into this file")] = None,
+    csv_folder: Annotated[Path | None, typer.Option("--csv", help="write paired.csv and all tables there")] = None,
+) -> None:
+    """Set two runs side by side: tables with differences, and paired intervals over the documents that both have.
 
-
-def _verdict(done: Verification, *, expected: bool) -> str:
-    failed = [check.name for check in done.checks if check.state == "failed"]
-    if failed:
-        return f"NOT VERIFIED: {', '.join(failed)}"
-    open_points = [check.name for check in done.checks if check.state == "not compared"]
-    apart = f"; not compared: {', '.join(open_points)}" if open_points else ""
-    if expected:
-        return f"verified{apart}"
-    return f"verified as consistent{apart}; hold the root digest against the one that was published (--expect)"
+    Every difference is B minus A.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="mragaudit-compare-") as name:
+            folders = [Path(name) / side for side in "ab"]
+            for folder in folders:
+                folder.mkdir()
+            done = compare_runs(*(open_side(path, folder) for path, folder in zip((a, b), folders, strict=True)))
+    except ArchiveError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(EXIT_UNUSABLE) from error
+    if json_file is not None:
+        write_text(json_file, render_json(done))
+    if csv_folder is not None:
+        for table, content in {"paired": done.paired, **done.tables}.items():
+            write_text(csv_folder / f"{table}.csv", to_csv(content))
+    typer.echo(render_comparison(done))
