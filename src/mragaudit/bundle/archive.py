@@ -114,7 +114,12 @@ class _Header(tarfile.TarInfo):
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        header = super().frombuf(buf, encoding, errors)
+        try:
+            header = super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as error:
+            if buf and not any(buf):
+                raise  # a block of zeros is the end; a broken header is taken for one by tar's reader
+            raise ArchiveError(f"damaged, or no archive of ours ({error}); fetch it again") from error
         if header.type not in (*_PLAIN, *_EXTENSIONS, tarfile.DIRTYPE):
             kind = _KINDS.get(header.type, f"an entry of type {header.type!r}")
             raise ArchiveError(f"{header.name!r} is {kind}; a bundle holds plain files alone")
@@ -160,7 +165,7 @@ class _Unpacking:
                 name = self._fresh(header)
                 stream.budget = header.size + HEADER_BYTES
                 self._digests[name] = self._write(name, tar, header)
-        _require_end(stream)
+            _require_end(tar, stream)
         return self._digests
 
     def _count(self, header: tarfile.TarInfo) -> None:
@@ -203,10 +208,11 @@ def _next(tar: tarfile.TarFile, stream: _Metered) -> tarfile.TarInfo | None:
     return tar.next()
 
 
-def _require_end(stream: _Metered) -> None:
+def _require_end(tar: tarfile.TarFile, stream: _Metered) -> None:
     """Read to the end, where gzip's checksum stands; what follows the last file may only be padding."""
     stream.budget = HEADER_BYTES
-    while rest := stream.read():
+    ahead = tar.fileobj
+    while ahead is not None and (rest := ahead.read(tarfile.RECORDSIZE)):
         if any(rest):
             raise ArchiveError("bytes that belong to no file follow its last file")
 
