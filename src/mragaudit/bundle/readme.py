@@ -103,10 +103,10 @@ sha256sum checksums.sha256
 sha256sum --check --quiet checksums.sha256
 ```
 
-`verify` also reads every row, holds the stages against one another, and makes again what needs no model. A row that was
-changed together with its checksum is found where a later stage disagrees with it. **Where no later stage can know
-better** (a similarity, a retrieval score, the words of an answer that leaks as much as before) **or where everything
-after a change was made again too, only the root digest shows it.**
+`verify` also reads every row, holds the stages against one another, and makes again what needs no model, report
+included. A row that was changed together with its checksum is found where a later stage disagrees with it. **What no
+later stage repeats (a token count, a judge's raw reply), and a change after which everything later was made again too,
+only the root digest shows.**
 
 ## Run a stage again
 

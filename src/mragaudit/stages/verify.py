@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -104,8 +104,10 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
         return [name.removeprefix(prefix) for name in self.digests if name.startswith(prefix)]
 
 
-def verify_bundle(path: Path, *, expect: str | None = None, limits: Limits = LIMITS) -> Verification:
-    """Return all checks of a bundle.
+def verify_bundle(
+    path: Path, *, expect: str | None = None, limits: Limits = LIMITS, stages: Sequence[str] = REVIEWED
+) -> Verification:
+    """Return all checks of a bundle; `stages` are run again.
 
     Raises ArchiveError for an archive that cannot be used at all: hostile, damaged, or no bundle of this version.
     """
@@ -114,7 +116,7 @@ def verify_bundle(path: Path, *, expect: str | None = None, limits: Limits = LIM
         folder.mkdir()
         opened = open_bundle(path, folder, limits=limits)
         digest = root_digest((folder / CHECKSUMS).read_bytes())
-        checks = [*_first_checks(opened, digest, expect), *_row_checks(opened, Path(name) / "again")]
+        checks = [*_first_checks(opened, digest, expect), *_row_checks(opened, Path(name) / "again", stages=stages)]
         cleaned = tuple(_without_folder(check, f"{folder}/") for check in checks)
     return Verification(run=opened.settings.run, digest=digest, checks=cleaned)
 
@@ -227,25 +229,27 @@ def _changed_keys(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[s
     return sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
 
 
-def _row_checks(opened: Opened, again: Path) -> Iterator[Check]:
+def _row_checks(opened: Opened, again: Path, *, stages: Sequence[str]) -> Iterator[Check]:
     """Yield the checks of rows, each only where those before it leave something to look at."""
     counts: Counter[str] = Counter()
     schema = _check("rows", _row_faults(opened, counts), detail="")
     yield msgspec.structs.replace(schema, detail=f"{counts.total()} rows, each of its schema")
-    if schema.faults:
-        yield from (_not_run(name, "rows cannot be read") for name in ("counts", "consistency", *REVIEWED))
+    if schema.faults or any(_missing_files(opened)):
+        why = "rows cannot be read" if schema.faults else "files are missing"
+        yield from (_not_run(name, why) for name in ("counts", "consistency", *stages))
         return
     inputs = inputs_of(opened.paths.root, opened.settings)
     rows = read_rows(inputs)
     complete = _check("counts", _count_faults(opened, rows), detail="rows of every stage against queries and manifest")
     yield complete
     if any(missing_rows(rows, inputs, opened.settings)):
-        yield from (_not_run(name, "rows are missing") for name in ("consistency", *REVIEWED))
+        yield from (_not_run(name, "rows are missing") for name in ("consistency", *stages))
         return
     thresholds = _thresholds(opened.paths)
     faults = contradictions(rows, {row.variant: row for row in thresholds}, opened.settings)
     yield _check("consistency", faults, detail="rows of every stage against those before it")
-    yield from _reruns(opened, again)
+    source = _source(opened)
+    yield from (_rerun(stage, source, again / stage) for stage in stages)
 
 
 def _not_run(name: str, why: str) -> Check:
@@ -336,7 +340,8 @@ def _stage_faults(stage: StageSummary, rows: list[Any]) -> Iterator[str]:
         yield f"{stage.stage}: the manifest counts {stage.n_not_evaluated} rows not evaluated, here are {lost}"
 
 
-def _reruns(opened: Opened, again: Path) -> Iterator[Check]:
+def _source(opened: Opened) -> Source:
+    """Return the unpacked run as its stages see it."""
     places = {"resources": str(opened.folder / RESOURCES)}
     settings = opened.settings.model_copy(update=places)
     corpus, asked = settings.corpus, settings.queries
@@ -348,13 +353,12 @@ def _reruns(opened: Opened, again: Path) -> Iterator[Check]:
         original = load_settings(read_manifest(opened.paths.manifest).settings).model_copy(update=places)
     except MragauditError:
         original = settings  # the check of the manifest has named it
-    source = Source(
+    return Source(
         paths=opened.paths,
         settings=settings.model_copy(update={"corpus": corpus, "queries": asked}),
         report_settings=original,
         description=opened.description,
     )
-    yield from (_rerun(stage, source, again / stage) for stage in REVIEWED)
 
 
 def _rerun(stage: str, source: Source, folder: Path) -> Check:
