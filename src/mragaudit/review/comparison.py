@@ -10,7 +10,7 @@ import msgspec
 import pandas as pd
 
 from mragaudit.stages.compare import Comparison
-from mragaudit.tables.comparison import SIDE, differing
+from mragaudit.tables.comparison import DIFFERENCE, IN_A, IN_B, SIDE, differing
 
 MAIN_COLUMNS: dict[str, str | None] = {
     "rate": "",
@@ -101,11 +101,11 @@ def _table(name: str, table: pd.DataFrame) -> Iterator[str]:
     counts = table[SIDE].value_counts()
     sides = ", ".join(f"{counts.get(side, 0)} {words}" for side, words in _SIDES.items())
     yield f"{name}: {sides}; {len(unlike)} rows differ"
-    main = next((column for column in MAIN_COLUMNS if f"{column}_a" in table.columns), None)
+    main = next((column for column in MAIN_COLUMNS if column + IN_A in table.columns), None)
     if unlike.empty or main is None:
         return
     # The largest differences first; rows that one side lacks or that differ in other columns alone come last.
-    largest = unlike[f"{main}_difference"].abs().astype(float).sort_values(ascending=False, kind="stable").index
+    largest = unlike[main + DIFFERENCE].abs().astype(float).sort_values(ascending=False, kind="stable").index
     yield _text(_shown(unlike.loc[largest[:MOST_ROWS]], main))
     if len(unlike) > MOST_ROWS:
         yield f"... and {len(unlike) - MOST_ROWS} more"
@@ -113,26 +113,26 @@ def _table(name: str, table: pd.DataFrame) -> Iterator[str]:
 
 def _shown(table: pd.DataFrame, main: str) -> pd.DataFrame:
     """Return what a row is about, the main figure on both sides with what belongs to it, and its difference."""
-    values = [column for column in table.columns if column.endswith(("_a", "_b", "_difference"))]
+    values = [column for column in table.columns if column.endswith((IN_A, IN_B, DIFFERENCE))]
     rows = table.to_dict("records")
-    sides = {side.upper(): [_figure(row, main, side) for row in rows] for side in "ab"}
+    sides = {name: [_figure(row, main, end) for row in rows] for name, end in (("A", IN_A), ("B", IN_B))}
     return table[[column for column in table.columns if column not in values]].assign(
-        **sides, difference=table[f"{main}_difference"], of=main
+        **sides, difference=table[main + DIFFERENCE], of=main
     )
 
 
-def _figure(row: Mapping[Any, Any], main: str, side: str) -> str:
+def _figure(row: Mapping[Any, Any], main: str, end: str) -> str:
     """Return a figure with its interval, the interval's name, denominator and not-evaluated count."""
-    cell = row[f"{main}_{side}"]
+    cell = row[main + end]
     if pd.isna(cell):
         return "-"
     parts = [f"{cell:.4g}"]
     prefix = MAIN_COLUMNS[main]
     if prefix is not None:
-        low, high, method = (row.get(f"{name}_{side}") for name in (f"{prefix}ci_low", f"{prefix}ci_high", "ci_method"))
+        low, high, method = (row.get(name + end) for name in (f"{prefix}ci_low", f"{prefix}ci_high", "ci_method"))
         parts.append("" if pd.isna(low) else f"[{low:.4g}, {high:.4g}] {method}")
-    n = next((row[f"{name}_{side}"] for name in DENOMINATORS if f"{name}_{side}" in row), None)
-    lost = row.get(f"n_not_evaluated_{side}")
+    n = next((row[name + end] for name in DENOMINATORS if name + end in row), None)
+    lost = row.get(f"n_not_evaluated{end}")
     parts.append("" if n is None else f"n = {n}")
     parts.append("" if lost is None else f"({lost} not evaluated)")
     return " ".join(part for part in parts if part)

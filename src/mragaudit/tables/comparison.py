@@ -25,6 +25,9 @@ P_METHOD = "mcnemar_exact"
 SIDE = "in"
 """Column of a side-by-side table that says where a row stands: both, a or b."""
 
+IN_A, IN_B, DIFFERENCE = "_in_a", "_in_b", "_difference"
+"""What a value's columns end in; `contrasts` has columns of its own that end in `_a` and `_b`."""
+
 _ABSENT = -2
 _METHOD = "_method"
 _TEXT_VALUES = frozenset({"constant"})
@@ -152,7 +155,7 @@ def _with_holm(rows: list[Row]) -> list[Row]:
 def side_by_side(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of one table in two runs, joined on the columns that say what a row is about.
 
-    Every other column x becomes x_a and x_b, and for numbers x_difference = b - a; empty cells stay empty. Raises
+    Every other column x becomes x_in_a and x_in_b, and for numbers x_difference = b - a; empty cells stay empty. Raises
     DataError when rows cannot be told apart.
     """
     keys = [name for name in a.columns if name in b.columns and (is_key(name, a) or is_key(name, b))]
@@ -162,15 +165,16 @@ def side_by_side(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
             raise DataError(f"rows of a table cannot be told apart by {', '.join(keys)}")
     # A merge sorts by key; rows are wanted in the order of a, then of b.
     left["order_a"], right["order_b"] = range(len(left)), range(len(right))
-    joined = left.merge(right, on=keys, how="outer", suffixes=("_a", "_b"), indicator=SIDE)
+    joined = left.merge(right, on=keys, how="outer", suffixes=(IN_A, IN_B), indicator=SIDE)
     joined = joined.sort_values(["order_a", "order_b"], ignore_index=True)
     joined[SIDE] = joined[SIDE].map({"both": "both", "left_only": "a", "right_only": "b"}).astype(str)
     values = [name for name in a.columns if name in b.columns and name not in keys]
     columns: dict[str, pd.Series] = {name: joined[name] for name in [*keys, SIDE]}
     for name in values:
-        columns |= {f"{name}_a": joined[f"{name}_a"], f"{name}_b": joined[f"{name}_b"]}
+        one, other = joined[name + IN_A], joined[name + IN_B]
+        columns |= {name + IN_A: one, name + IN_B: other}
         if all(_is_number(table[name]) for table in (a, b)):
-            columns[f"{name}_difference"] = joined[f"{name}_b"] - joined[f"{name}_a"]
+            columns[name + DIFFERENCE] = other - one
     return pd.DataFrame(columns)
 
 
@@ -190,9 +194,8 @@ def _keyed(table: pd.DataFrame, keys: Iterable[str]) -> pd.DataFrame:
 
 def differing(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of a side-by-side table in which any value differs or a side is missing."""
-    names = [name.removesuffix("_a") for name in table.columns if name.endswith("_a") and f"{name[:-2]}_b" in table]
     unlike = pd.Series(table[SIDE] != "both", index=table.index)
-    for name in names:
-        a, b = table[f"{name}_a"], table[f"{name}_b"]
-        unlike |= ~((a == b) | (a.isna() & b.isna()))
+    for name in (column.removesuffix(IN_A) for column in table.columns if column.endswith(IN_A)):
+        a, b = table[name + IN_A], table[name + IN_B]
+        unlike |= ~((a == b).fillna(False) | (a.isna() & b.isna()))
     return table[unlike]
