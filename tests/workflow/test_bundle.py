@@ -287,6 +287,15 @@ def test_an_archive_that_is_no_bundle_is_refused(name: str, archive: Path, tmp_p
         verify_bundle(changed(archive, tmp_path, lambda files: files.pop(name) and None))
 
 
+def test_json_nested_without_end_is_refused(archive: Path, tmp_path: Path) -> None:
+    def change(files: Files) -> None:
+        name = f"{RUN}/manifest.json"
+        files[name] = files[name].replace(b'"settings": {', b'"settings": {"x": ' + b"[" * 9000 + b"]" * 9000 + b",", 1)
+
+    with pytest.raises(ArchiveError, match="nested deeper than any of ours"):
+        verify_bundle(changed(archive, tmp_path, change), stages=())
+
+
 def test_rows_that_make_a_stage_fail_are_a_finding_and_no_crash(archive: Path, tmp_path: Path) -> None:
     def change(files: Files) -> None:
         files["resources/prompts/generator/de.yaml"] = b"system: 1\n"

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from contextlib import chdir
 from pathlib import Path
 
 import pandas as pd
@@ -17,11 +16,9 @@ from typer.testing import CliRunner
 
 from mragaudit.bundle.archive import unpack_archive, write_archive
 from mragaudit.cli import app
-from mragaudit.config import read_settings
 from mragaudit.errors import ArchiveError, DataError
 from mragaudit.resources import REPOSITORY
 from mragaudit.review.verification import render_verification
-from mragaudit.stages import bundle
 from mragaudit.stages.compare import open_side
 from mragaudit.stages.verify import verify_bundle
 
@@ -125,12 +122,13 @@ def test_a_stage_that_needs_a_model_says_what_to_install_and_leaves_the_rows(
     assert _contents(folder) == before
 
 
-def test_an_unpacked_bundle_is_bundled_again_to_the_same_files(folder: Path) -> None:
-    with chdir(folder):
-        settings = read_settings([Path("config.yaml")])
-        bundle.run(run_folder=Path(RUN), archive=Path("again.tar.gz"), settings=settings)
-    again, shipped = read_files(folder / "again.tar.gz"), read_files(ARCHIVE)
+def test_an_unpacked_bundle_is_bundled_again_to_the_same_files(folder: Path, plain: dict[str, str]) -> None:
+    done = _review(folder, "--", "bundle", environment=plain)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert _finished(done.stderr) == ["bundle"]
+    again, shipped = read_files(folder / RUN / "bundle.tar.gz"), read_files(ARCHIVE)
     assert {name for name in again.keys() | shipped.keys() if again.get(name) != shipped.get(name)} == set(), ANEW
+    assert f"root digest: {verify_bundle(ARCHIVE, stages=()).digest}" in done.stderr
 
 
 def test_a_run_compared_with_itself_differs_nowhere(folder: Path) -> None:

@@ -47,7 +47,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What an archive may hold at most."""
 
     n_files: int = 20_000
-    n_bytes: int = 4 * 1024**3
+    n_bytes: int = 1024**3
     """Of all files together, decompressed."""
 
 

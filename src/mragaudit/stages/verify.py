@@ -116,7 +116,10 @@ def verify_bundle(
         folder.mkdir()
         opened = open_bundle(path, folder, limits=limits)
         digest = root_digest((folder / CHECKSUMS).read_bytes())
-        checks = [*_first_checks(opened, digest, expect), *_row_checks(opened, Path(name) / "again", stages=stages)]
+        try:
+            checks = [*_first_checks(opened, digest, expect), *_row_checks(opened, Path(name) / "again", stages=stages)]
+        except RecursionError as error:
+            raise ArchiveError(f"{path}: its JSON is nested deeper than any of ours") from error
         cleaned = tuple(_without_folder(check, f"{folder}/") for check in checks)
     return Verification(run=opened.settings.run, digest=digest, checks=cleaned)
 
