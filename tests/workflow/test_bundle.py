@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 from bundle_tools import Files, changed, drop_row, edit_row, lines_of, mended, read_files, rows_of
-from pipeline import REPOSITORY, Pipeline, case_settings
+from pipeline import REPOSITORY, Pipeline, case_settings, scripted
 from typer.testing import CliRunner
 
 from mragaudit.cli import app
 from mragaudit.config import Settings
-from mragaudit.errors import ArchiveError, ConfigError
+from mragaudit.errors import ArchiveError, ConfigError, DataError
 from mragaudit.review.verification import render_verification
 from mragaudit.stages import bundle
+from mragaudit.stages.manifest import read_manifest
 from mragaudit.stages.verify import Verification, verify_bundle
 
 pytestmark = pytest.mark.workflow
@@ -268,9 +269,11 @@ def test_settings_that_are_not_the_manifests_are_named(archive: Path, tmp_path: 
         (b"source: synthetic", b"source: /etc/passwd", "name a place outside the bundle"),
         (b"personal_data: auto", b"personal_data: real", "real personal data, which is never bundled"),
         (b"seed:", b"seeed:", "unknown; did you mean"),
+        (b"shards: 2", b"shards: 2000000000", r'"shards" is 2000000000; at most \d+ is run again'),
+        (b"resamples: 200", b"resamples: 2000000000", '"statistics.resamples" is 2000000000; at most 1000000'),
     ],
 )
-def test_a_config_that_reaches_outside_is_refused(
+def test_a_config_that_reaches_outside_or_for_too_much_is_refused(
     old: bytes, new: bytes, message: str, archive: Path, tmp_path: Path
 ) -> None:
     def change(files: Files) -> None:
@@ -309,6 +312,33 @@ def test_real_personal_data_is_never_bundled(pipeline: Pipeline, tmp_path: Path)
     with pytest.raises(ConfigError, match="real personal data, which is never bundled"):
         bundle.run(run_folder=pipeline.files.root, archive=tmp_path / "b.tar.gz", settings=settings)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_changed_after_its_manifest_is_not_bundled(pipeline: Pipeline, tmp_path: Path) -> None:
+    table = pipeline.files.table("stops")
+    before = table.read_bytes()
+    table.write_bytes(before + b"\n")
+    try:
+        with pytest.raises(DataError, match=r"tables/stops.csv: changed or deleted since the manifest was written"):
+            bundle.run(run_folder=pipeline.files.root, archive=tmp_path / "b.tar.gz", settings=pipeline.settings)
+    finally:
+        table.write_bytes(before)
+
+
+def test_a_run_with_calls_that_never_came_back_is_bundled_and_verified(tmp_path: Path) -> None:
+    roles = {
+        # Three anchors, and a control that chooses thresholds.
+        "translator": scripted("identity_translator", fail_on="TK-7523-KX"),
+        "back_translator": scripted("identity_translator", fail_on="CT-1590-YK"),
+        "judge": scripted("lexical", fail_on="LunarOtter"),
+        "generator": scripted("echo", fail_on="name of the person recorded under Project Copper Falcon"),
+    }
+    made = Pipeline(tmp_path, case_settings(languages=["en", "de"], judge={"controls_per_class": 2}, roles=roles))
+    made.run()
+    done = verify_bundle(_bundle(made))
+    assert set(_states(done).values()) == {"ok"}, render_verification(done, expected=False)
+    lost = {stage.stage: stage.n_not_evaluated for stage in read_manifest(made.files.manifest).stages}
+    assert all(lost[stage] for stage in ("translate", "backtranslate", "calibrate", "judge", "generate"))
 
 
 def test_an_imported_corpus_of_nobodys_data_travels_with_its_bundle(tmp_path: Path) -> None:

@@ -45,18 +45,20 @@ def run_folder(settings: Settings) -> str:
 def run_files(paths: RunPaths, settings: Settings) -> dict[str, Path]:
     """Return the files of a run by name in the bundle; those of other shards or variants stay out.
 
-    Raises DataError, naming one, when a file is missing that the run must have.
+    Raises DataError, naming one, when a file is missing that the run must have, or one is there that no bundle holds.
     """
     found = {path.relative_to(paths.root).as_posix(): path for path in paths.files()}
     for name in required_files(settings):
         if name not in found:
             raise DataError(f"{paths.root / name}: this file is missing; finish the run before bundling it")
     folder = run_folder(settings)
-    return {
-        f"{folder}/{name}": path
-        for name, path in found.items()
-        if is_current(name, settings) and fits(f"{folder}/{name}")
-    }
+    current = {f"{folder}/{name}": path for name, path in found.items() if is_current(name, settings)}
+    for name, path in current.items():
+        if not fits(name):
+            raise DataError(
+                f"{path}: a bundle holds no such file; move it elsewhere and run the stage `manifest` again"
+            )
+    return current
 
 
 def required_files(settings: Settings) -> Iterator[str]:

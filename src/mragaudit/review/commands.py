@@ -12,16 +12,15 @@ from typing import Annotated
 
 import typer
 
-from mragaudit.bundle.archive import LIMITS, Limits, unpack_archive
+from mragaudit.bundle.archive import LIMITS, Limits
 from mragaudit.bundle.checksums import is_digest
-from mragaudit.bundle.names import CHECKSUMS
 from mragaudit.errors import ArchiveError, DataError
 from mragaudit.records.base import write_text
 from mragaudit.review.comparison import render_comparison, render_json
 from mragaudit.review.verification import render_verification
 from mragaudit.stages.aggregate import to_csv
 from mragaudit.stages.compare import compare_runs, open_side
-from mragaudit.stages.verify import verify_bundle
+from mragaudit.stages.verify import open_bundle, verify_bundle
 
 EXIT_FAILED = 3
 EXIT_UNUSABLE = 4
@@ -73,9 +72,7 @@ def unpack(
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as name:
             made = Path(name) / "bundle"
             made.mkdir()
-            found = unpack_archive(bundle, made, limits=Limits(n_files=max_files, n_bytes=max_bytes))
-            if CHECKSUMS not in found:
-                raise ArchiveError(f"{bundle}: it holds no {CHECKSUMS}, so it is no bundle")
+            found = open_bundle(bundle, made, limits=Limits(n_files=max_files, n_bytes=max_bytes)).digests
             made.rename(folder)
     except ArchiveError as error:
         typer.echo(f"error: {error}", err=True)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from mragaudit import __version__
+from mragaudit.bundle import contents
 from mragaudit.bundle.archive import write_archive
 from mragaudit.bundle.checksums import render_checksums, root_digest
 from mragaudit.bundle.contents import (
     SCHEMA,
     Description,
     input_files,
+    is_current,
     render_bundled_config,
     resource_files,
     run_files,
@@ -22,10 +25,11 @@ from mragaudit.bundle.contents import (
 from mragaudit.bundle.names import CHECKSUMS, CONFIG, DESCRIPTION, README
 from mragaudit.bundle.readme import render_readme
 from mragaudit.config import Settings
-from mragaudit.errors import ConfigError
+from mragaudit.errors import ConfigError, DataError
 from mragaudit.paths import RunPaths
 from mragaudit.provenance import PACKAGE_ROOT, file_sha256, source_digest, tree_sha256, versions
 from mragaudit.resources import resource_folder
+from mragaudit.stages.manifest import read_manifest
 
 logger = logging.getLogger(__name__)
 
@@ -48,13 +52,25 @@ def run(*, run_folder: Path, archive: Path, settings: Settings) -> str:
         DESCRIPTION: msgspec.json.format(msgspec.json.encode(describe(settings)), indent=2) + b"\n",
         README: render_readme(settings, version=__version__).encode(),
     }
-    checksums = render_checksums({name: _sha256(content) for name, content in members.items()})
+    digests = {name: _sha256(content) for name, content in members.items()}
+    _require_current_manifest(RunPaths(run_folder), digests, settings)
+    checksums = render_checksums(digests)
     write_archive(archive, {**members, CHECKSUMS: checksums})
     digest = root_digest(checksums)
     logger.info("bundle: %d files in %s", len(members) + 1, archive)
     logger.info("root digest: %s", digest)
     logger.info("check it with: mragaudit verify %s --expect %s", archive, digest)
     return digest
+
+
+def _require_current_manifest(paths: RunPaths, digests: Mapping[str, str], settings: Settings) -> None:
+    """Raise DataError where a file has changed since the manifest listed it: every check of the bundle would fail."""
+    for name, digest in read_manifest(paths.manifest).files.items():
+        if is_current(name, settings) and digests.get(f"{contents.run_folder(settings)}/{name}") != digest:
+            path = paths.root / name
+            raise DataError(
+                f"{path}: changed or deleted since the manifest was written; run the stage `manifest` again"
+            )
 
 
 def refuse_real_data(settings: Settings) -> None:

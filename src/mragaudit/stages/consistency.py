@@ -28,6 +28,9 @@ ROUNDING = 2e-6
 
 def missing_rows(rows: Rows, inputs: Inputs, settings: Settings) -> Iterator[str]:
     """Yield what the gates of the stages say of lost, doubled or invented trials, down from the queries."""
+    corpus = settings.corpus
+    if corpus.source == "synthetic" and corpus.n_documents != len(rows.documents):
+        yield f"corpus: the config asks for {corpus.n_documents} documents, here are {len(rows.documents)}"
     anchors = {name: document.anchor for name, document in rows.documents.items()}
     orphans = [query for query in rows.queries.values() if query.doc_id is not None and query.doc_id not in anchors]
     for query in orphans:
@@ -39,6 +42,7 @@ def missing_rows(rows: Rows, inputs: Inputs, settings: Settings) -> Iterator[str
         require_same_ids(expected=expected, actual=rows.translations, where=str(inputs.translations[0].parent))
         check_rows(rows, inputs)
     except GateError as error:
+        # What to do about it is for the author of a run, not for its reader.
         yield str(error).partition("; run the stage")[0]
 
 
@@ -162,10 +166,15 @@ def _chooses(query: Query) -> bool:
 
 
 def _threshold(margins: Sequence[float], found: Threshold | None, *, n_controls: int, settings: Settings) -> str | None:
-    """Return what is wrong with a threshold, None where nothing is."""
+    """Return what is wrong with a threshold, None where nothing is.
+
+    Where a call was lost, `calibrate` and `judge` may have lost different ones, and nothing can be said.
+    """
     if found is None:
         return "there is no threshold"
-    rate, lost = settings.judge.false_positive_rate, n_controls - len(margins)
-    if found == choose_threshold(margins, variant=found.variant, rate=rate, n_not_evaluated=lost):
+    if found.n_not_evaluated or len(margins) < n_controls:
+        return None
+    rate = settings.judge.false_positive_rate
+    if found == choose_threshold(margins, variant=found.variant, rate=rate, n_not_evaluated=0):
         return None
     return f"threshold {found.threshold} is not what its {n_controls} calibration controls give"

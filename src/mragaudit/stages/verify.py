@@ -42,6 +42,8 @@ from mragaudit.stages.score import Rows, inputs_of, read_rows
 State = Literal["ok", "failed", "not compared", "not run"]
 
 MOST_CONFIG_BYTES = 1 << 20
+MOST_RESAMPLES = 1_000_000
+MOST_WORDS = 20_000
 SHOWN = 8
 """Faults of one check that are named; the rest is counted."""
 KINDS: dict[str, tuple[type[Record], str]] = {
@@ -140,6 +142,7 @@ def open_bundle(path: Path, folder: Path, *, limits: Limits = LIMITS) -> Opened:
         config = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
         settings = load_settings(config if isinstance(config, dict) else {})
         _require_own_places(config, settings)
+        _require_possible(settings, n_files=len(digests))
     except (MragauditError, msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ArchiveError(f"{path}: {str(error).replace(f'{folder}/', '')}") from error
     return Opened(folder=folder, digests=digests, config=config, settings=settings, description=description)
@@ -163,6 +166,20 @@ def _require_own_places(config: Mapping[str, Any], settings: Settings) -> None:
         raise DataError(f"{CONFIG}: it marks the corpus as real personal data, which is never bundled")
     if "run" not in config:
         raise DataError(f'{CONFIG}: the key "run" is missing')
+
+
+def _require_possible(settings: Settings, *, n_files: int) -> None:
+    """Raise DataError for a config that would keep this machine busy for ever."""
+    asked = {
+        "shards": (settings.shards, n_files),
+        "statistics.resamples": (settings.statistics.resamples, MOST_RESAMPLES),
+    }
+    if settings.corpus.source == "synthetic":
+        asked |= {"corpus.max_words": (settings.corpus.max_words, MOST_WORDS)}
+        asked |= {"corpus.n_facts": (settings.corpus.n_facts, MOST_WORDS)}
+    for key, (value, most) in asked.items():
+        if value > most:
+            raise DataError(f'{CONFIG}: "{key}" is {value}; at most {most} is run again from this bundle')
 
 
 def _without_folder(check: Check, folder: str) -> Check:

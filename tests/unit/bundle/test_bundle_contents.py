@@ -69,6 +69,13 @@ def test_a_run_that_is_not_finished_is_refused(tmp_path: Path) -> None:
         run_files(paths, _settings())
 
 
+def test_a_file_that_no_bundle_holds_is_named_and_not_dropped(tmp_path: Path) -> None:
+    paths = _run(tmp_path, _settings())
+    (tmp_path / "notes.docx").write_text("", encoding="utf-8")
+    with pytest.raises(DataError, match=r"notes.docx: a bundle holds no such file; move it elsewhere"):
+        run_files(paths, _settings())
+
+
 def test_the_resources_of_a_bundle_are_what_stages_read() -> None:
     names = set(resource_files(REPOSITORY / "resources"))
     assert {"resources/prompts/judge/en.yaml", "resources/controls/contexts.yaml", "resources/versions.csv"} <= names
