@@ -80,10 +80,10 @@ def _write(handle: BinaryIO, members: Mapping[str, Path | bytes]) -> None:
         tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar,
     ):
         for name in sorted(members):
-            _add(tar, check_name(name), members[name])
+            _add(tar, check_name(name), content=members[name])
 
 
-def _add(tar: tarfile.TarFile, name: str, content: Path | bytes) -> None:
+def _add(tar: tarfile.TarFile, name: str, *, content: Path | bytes) -> None:
     header = tarfile.TarInfo(name)
     header.mtime, header.mode = FIXED_SECONDS, MODE
     with io.BytesIO(content) if isinstance(content, bytes) else content.open("rb") as handle:
@@ -164,7 +164,7 @@ class _Unpacking:
                     continue
                 name = self._fresh(header)
                 stream.budget = header.size + HEADER_BYTES
-                self._digests[name] = self._write(name, tar, header)
+                self._digests[name] = self._write(name, tar=tar, header=header)
             _require_end(tar, stream)
         return self._digests
 
@@ -189,7 +189,7 @@ class _Unpacking:
         self._parents |= parents
         return name
 
-    def _write(self, name: str, tar: tarfile.TarFile, header: tarfile.TarInfo) -> str:
+    def _write(self, name: str, *, tar: tarfile.TarFile, header: tarfile.TarInfo) -> str:
         content = tar.extractfile(header)
         if content is None:
             raise ArchiveError(f"{name!r} has no content")
@@ -198,7 +198,7 @@ class _Unpacking:
         with _create(target) as handle:
             while chunk := content.read(CHUNK_BYTES):
                 digest.update(chunk)
-                _put(handle, chunk, target)
+                _put(handle, chunk, target=target)
         os.utime(target, (FIXED_SECONDS, FIXED_SECONDS))
         return digest.hexdigest()
 
@@ -226,7 +226,7 @@ def _create(target: Path) -> BinaryIO:
         raise StorageError(f"{target}: cannot be written ({error.strerror})") from error
 
 
-def _put(handle: BinaryIO, chunk: bytes, target: Path) -> None:
+def _put(handle: BinaryIO, chunk: bytes, *, target: Path) -> None:
     try:
         handle.write(chunk)
     except OSError as error:

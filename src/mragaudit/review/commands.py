@@ -20,7 +20,8 @@ from mragaudit.review.comparison import render_comparison, render_json
 from mragaudit.review.verification import render_verification
 from mragaudit.stages.aggregate import to_csv
 from mragaudit.stages.compare import compare_runs, open_side
-from mragaudit.stages.verify import open_bundle, verify_bundle
+from mragaudit.stages.opening import open_bundle
+from mragaudit.stages.verify import verify_bundle
 
 EXIT_FAILED = 3
 EXIT_UNUSABLE = 4

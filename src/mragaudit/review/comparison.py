@@ -115,13 +115,13 @@ def _shown(table: pd.DataFrame, main: str) -> pd.DataFrame:
     """Return what a row is about, the main figure on both sides with what belongs to it, and its difference."""
     values = [column for column in table.columns if column.endswith((IN_A, IN_B, DIFFERENCE))]
     rows = table.to_dict("records")
-    sides = {name: [_figure(row, main, end) for row in rows] for name, end in (("A", IN_A), ("B", IN_B))}
+    sides = {name: [_figure(row, main, end=end) for row in rows] for name, end in (("A", IN_A), ("B", IN_B))}
     return table[[column for column in table.columns if column not in values]].assign(
         **sides, difference=table[main + DIFFERENCE], of=main
     )
 
 
-def _figure(row: Mapping[Any, Any], main: str, end: str) -> str:
+def _figure(row: Mapping[Any, Any], main: str, *, end: str) -> str:
     """Return a figure with its interval, the interval's name, denominator and not-evaluated count."""
     cell = row[main + end]
     if pd.isna(cell):

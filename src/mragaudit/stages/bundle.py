@@ -53,7 +53,7 @@ def run(*, run_folder: Path, archive: Path, settings: Settings) -> str:
         README: render_readme(settings, version=__version__).encode(),
     }
     digests = {name: _sha256(content) for name, content in members.items()}
-    _require_current_manifest(RunPaths(run_folder), digests, settings)
+    _require_current_manifest(RunPaths(run_folder), digests, settings=settings)
     checksums = render_checksums(digests)
     write_archive(archive, {**members, CHECKSUMS: checksums})
     digest = root_digest(checksums)
@@ -63,7 +63,7 @@ def run(*, run_folder: Path, archive: Path, settings: Settings) -> str:
     return digest
 
 
-def _require_current_manifest(paths: RunPaths, digests: Mapping[str, str], settings: Settings) -> None:
+def _require_current_manifest(paths: RunPaths, digests: Mapping[str, str], *, settings: Settings) -> None:
     """Raise DataError where a file has changed since the manifest listed it: every check of the bundle would fail."""
     for name, digest in read_manifest(paths.manifest).files.items():
         if is_current(name, settings) and digests.get(f"{contents.run_folder(settings)}/{name}") != digest:

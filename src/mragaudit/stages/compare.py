@@ -21,7 +21,7 @@ from mragaudit.records.base import iter_records, read_records
 from mragaudit.records.documents import Document, document_key
 from mragaudit.stages.aggregate import read_table
 from mragaudit.stages.manifest import Manifest, read_manifest
-from mragaudit.stages.verify import checksum_faults, open_bundle
+from mragaudit.stages.opening import checksum_faults, open_bundle
 from mragaudit.tables.columns import TrialRow, read_columns
 from mragaudit.tables.comparison import Pair, paired_table, side_by_side
 from mragaudit.tables.findings import Findings, document_outcomes

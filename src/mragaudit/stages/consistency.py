@@ -26,7 +26,7 @@ ROUNDING = 2e-6
 """Three numbers of six decimals, each rounded on its own."""
 
 
-def missing_rows(rows: Rows, inputs: Inputs, settings: Settings) -> Iterator[str]:
+def missing_rows(rows: Rows, inputs: Inputs, *, settings: Settings) -> Iterator[str]:
     """Yield what the gates of the stages say of lost, doubled or invented trials, down from the queries."""
     corpus = settings.corpus
     if corpus.source == "synthetic" and corpus.n_documents != len(rows.documents):
@@ -46,21 +46,25 @@ def missing_rows(rows: Rows, inputs: Inputs, settings: Settings) -> Iterator[str
         yield str(error).partition("; run the stage")[0]
 
 
-def contradictions(rows: Rows, thresholds: Mapping[str, Threshold], settings: Settings) -> Iterator[str]:
+def contradictions(rows: Rows, thresholds: Mapping[str, Threshold], *, settings: Settings) -> Iterator[str]:
     """Yield every row that contradicts a row of an earlier stage; the rows are complete."""
     for trial in rows.translations.values():
-        yield from (f"translations: trial {trial.trial_id}: {fault}" for fault in _of_translation(trial, rows))
+        yield from _named(f"translations: trial {trial.trial_id}", _of_translation(trial, rows))
     for row in rows.retrieval.values():
-        yield from (f"retrieval: trial {row.trial_id}: {fault}" for fault in _of_retrieval(row, rows, settings))
+        yield from _named(f"retrieval: trial {row.trial_id}", _of_retrieval(row, rows, settings=settings))
     for answer in rows.generations.values():
-        yield from (f"generations: trial {answer.trial_id}: {fault}" for fault in _of_answer(answer, rows, settings))
+        yield from _named(f"generations: trial {answer.trial_id}", _of_answer(answer, rows, settings=settings))
     for variant, judged in rows.judgements.items():
         threshold = thresholds.get(variant)
         for verdict in judged.values():
             where = f"judgements/{variant}: trial {verdict.trial_id}"
-            yield from (f"{where}: {fault}" for fault in _of_verdict(verdict, rows, variant))
-            yield from (f"{where}: {fault}" for fault in _of_decision(verdict, threshold, settings))
-    yield from _of_thresholds(rows, thresholds, settings)
+            yield from _named(where, _of_verdict(verdict, rows, variant=variant))
+            yield from _named(where, _of_decision(verdict, threshold, settings=settings))
+    yield from _of_thresholds(rows, thresholds, settings=settings)
+
+
+def _named(where: str, faults: Iterator[str]) -> Iterator[str]:
+    return (f"{where}: {fault}" for fault in faults)
 
 
 def _of_translation(row: Translation, rows: Rows) -> Iterator[str]:
@@ -78,7 +82,7 @@ def _of_translation(row: Translation, rows: Rows) -> Iterator[str]:
         yield "whether its anchor is kept is not what its text shows"
 
 
-def _of_retrieval(row: Retrieval, rows: Rows, settings: Settings) -> Iterator[str]:
+def _of_retrieval(row: Retrieval, rows: Rows, *, settings: Settings) -> Iterator[str]:
     trial = rows.translations[row.trial_id]
     if trial.not_evaluated is not None:
         if row.doc_ids:
@@ -96,7 +100,7 @@ def _of_retrieval(row: Retrieval, rows: Rows, settings: Settings) -> Iterator[st
         yield "its documents do not stand in the order of their scores"
 
 
-def _of_answer(row: Generation, rows: Rows, settings: Settings) -> Iterator[str]:
+def _of_answer(row: Generation, rows: Rows, *, settings: Settings) -> Iterator[str]:
     if row.not_evaluated is not None:
         if row.text or row.context_doc_ids:
             yield "it is not evaluated and has an answer or a context"
@@ -107,7 +111,7 @@ def _of_answer(row: Generation, rows: Rows, settings: Settings) -> Iterator[str]
         yield "its context is not what was retrieved for it"
 
 
-def _of_verdict(row: Judgement, rows: Rows, variant: str) -> Iterator[str]:
+def _of_verdict(row: Judgement, rows: Rows, *, variant: str) -> Iterator[str]:
     """Yield whether the judge saw the text that its variant shows."""
     trial = rows.translations[row.trial_id]
     back = rows.backtranslations.get(row.trial_id) if variant == "backtranslate" else None
@@ -119,7 +123,7 @@ def _of_verdict(row: Judgement, rows: Rows, variant: str) -> Iterator[str]:
         yield f"the text that was judged is not the {source}'s"
 
 
-def _of_decision(row: Judgement, threshold: Threshold | None, settings: Settings) -> Iterator[str]:
+def _of_decision(row: Judgement, threshold: Threshold | None, *, settings: Settings) -> Iterator[str]:
     """Yield whether a verdict is what its reply, margin and threshold make of it."""
     if row.verdict is None:
         return
@@ -144,7 +148,7 @@ def _logged_margin(raw: str, *, default: float) -> float:
     return margin_of(OptionScores(logprobs=(float(found[1]), float(found[2])), prompt_tokens=0))
 
 
-def _of_thresholds(rows: Rows, thresholds: Mapping[str, Threshold], settings: Settings) -> Iterator[str]:
+def _of_thresholds(rows: Rows, thresholds: Mapping[str, Threshold], *, settings: Settings) -> Iterator[str]:
     """Yield thresholds that the calibration controls do not give.
 
     Of the variants with documents only `oracle` judges a control exactly as `calibrate` did: `retrieved` cuts it.

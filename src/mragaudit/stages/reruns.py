@@ -56,7 +56,7 @@ Stage = Callable[[Source, Path], Mapping[Path, Path]]
 """Runs a stage into a folder and returns the bundle's file → what was made now."""
 
 
-def rerun(stage: str, source: Source, folder: Path) -> Rerun:
+def rerun(stage: str, source: Source, *, folder: Path) -> Rerun:
     """Return how a stage's files, made again in a folder of their own, differ from the bundle's."""
     made = STAGES[stage](source, folder)
     found = (_difference(old, new, below=source.paths.root) for old, new in made.items())
@@ -145,10 +145,10 @@ def _difference(old: Path, new: Path, *, below: Path) -> str | None:
     lines = before.splitlines(), after.splitlines()
     number = next((at for at, pair in enumerate(zip(*lines, strict=False)) if pair[0] != pair[1]), min(map(len, lines)))
     name = old.relative_to(below).as_posix()
-    return f"{name}, line {number + 1}: {_how(old.suffix, *(part[number : number + 1] for part in lines))}"
+    return f"{name}, line {number + 1}: {_how(*(part[number : number + 1] for part in lines), suffix=old.suffix)}"
 
 
-def _how(suffix: str, before: list[bytes], after: list[bytes]) -> str:
+def _how(before: list[bytes], after: list[bytes], *, suffix: str) -> str:
     """Return how the first differing lines differ: the fields of a row, the cells of a table, else nothing."""
     if not before or not after:
         return "rows are missing here" if after else "rows stand here that no stage makes"

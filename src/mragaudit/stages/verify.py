@@ -9,21 +9,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-import yaml
 
-from mragaudit.bundle.archive import LIMITS, Limits, unpack_archive
-from mragaudit.bundle.checksums import differences, parse_checksums, root_digest
+from mragaudit.bundle.archive import LIMITS, Limits
+from mragaudit.bundle.checksums import root_digest
 from mragaudit.bundle.contents import (
-    SCHEMA,
-    Description,
-    bundled_config,
     is_current,
     required_files,
     run_folder,
     without_places,
 )
-from mragaudit.bundle.names import CHECKSUMS, CONFIG, DESCRIPTION, README, RESOURCES
-from mragaudit.config import Settings, load_settings
+from mragaudit.bundle.names import CHECKSUMS, CONFIG, RESOURCES
+from mragaudit.config import load_settings
 from mragaudit.errors import ArchiveError, DataError, MragauditError
 from mragaudit.index.flat import SIDECAR_FILE, Sidecar
 from mragaudit.judges.margins import Threshold
@@ -36,14 +32,12 @@ from mragaudit.records.trials import Trial
 from mragaudit.stages.bundle import REVIEWED
 from mragaudit.stages.consistency import contradictions, missing_rows
 from mragaudit.stages.manifest import Manifest, StageSummary, read_jobs, read_manifest
+from mragaudit.stages.opening import Opened, checksum_faults, open_bundle
 from mragaudit.stages.reruns import Source, rerun
 from mragaudit.stages.score import Rows, inputs_of, read_rows
 
 State = Literal["ok", "failed", "not compared", "not run"]
 
-MOST_CONFIG_BYTES = 1 << 20
-MOST_RESAMPLES = 1_000_000
-MOST_WORDS = 20_000
 SHOWN = 8
 """Faults of one check that are named; the rest is counted."""
 KINDS: dict[str, tuple[type[Record], str]] = {
@@ -84,28 +78,6 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
         return all(check.state in ("ok", "not compared") for check in self.checks)
 
 
-class Opened(msgspec.Struct, frozen=True, kw_only=True):
-    """An archive unpacked into a folder that is thrown away."""
-
-    folder: Path
-    digests: dict[str, str]
-    """sha256 by name, taken while unpacking."""
-    config: dict[str, Any]
-    """As it stands in the bundle."""
-    settings: Settings
-    description: Description
-
-    @property
-    def paths(self) -> RunPaths:
-        """Where the run's files are."""
-        return RunPaths(self.folder / run_folder(self.settings))
-
-    def results(self) -> list[str]:
-        """Return the names of the run's files below its folder."""
-        prefix = f"{run_folder(self.settings)}/"
-        return [name.removeprefix(prefix) for name in self.digests if name.startswith(prefix)]
-
-
 def verify_bundle(
     path: Path, *, expect: str | None = None, limits: Limits = LIMITS, stages: Sequence[str] = REVIEWED
 ) -> Verification:
@@ -119,67 +91,14 @@ def verify_bundle(
         opened = open_bundle(path, folder, limits=limits)
         digest = root_digest((folder / CHECKSUMS).read_bytes())
         try:
-            checks = [*_first_checks(opened, digest, expect), *_row_checks(opened, Path(name) / "again", stages=stages)]
+            checks = [
+                *_first_checks(opened, digest, expect=expect),
+                *_row_checks(opened, Path(name) / "again", stages=stages),
+            ]
         except RecursionError as error:
             raise ArchiveError(f"{path}: its JSON is nested deeper than any of ours") from error
         cleaned = tuple(_without_folder(check, f"{folder}/") for check in checks)
     return Verification(run=opened.settings.run, digest=digest, checks=cleaned)
-
-
-def open_bundle(path: Path, folder: Path, *, limits: Limits = LIMITS) -> Opened:
-    """Unpack an archive into an empty folder and read what it says of itself; raises ArchiveError."""
-    digests = unpack_archive(path, folder, limits=limits)
-    for name in (CHECKSUMS, CONFIG, DESCRIPTION, README):
-        if name not in digests:
-            raise ArchiveError(f"{path}: it holds no {name}, so it is no bundle; make one with: snakemake bundle")
-    try:
-        description = msgspec.json.decode((folder / DESCRIPTION).read_bytes(), type=Description)
-        if description.schema != SCHEMA:
-            raise DataError(f'{DESCRIPTION}: its schema is "{description.schema}"; this version reads "{SCHEMA}"')
-        for name in digests:
-            if name.endswith(".yaml"):
-                _require_plain_yaml(folder / name, name)
-        config = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
-        settings = load_settings(config if isinstance(config, dict) else {})
-        _require_own_places(config, settings)
-        _require_possible(settings, n_files=len(digests))
-    except (MragauditError, msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise ArchiveError(f"{path}: {str(error).replace(f'{folder}/', '')}") from error
-    return Opened(folder=folder, digests=digests, config=config, settings=settings, description=description)
-
-
-def _require_plain_yaml(path: Path, name: str) -> None:
-    """Raise DataError for a file that is large or has aliases, which can stand for far more than is written."""
-    if path.stat().st_size > MOST_CONFIG_BYTES:
-        raise DataError(f"{name}: larger than {MOST_CONFIG_BYTES} bytes, which no file of ours is")
-    for token in yaml.scan(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader):
-        if isinstance(token, yaml.AliasToken | yaml.AnchorToken | yaml.TagToken):
-            line = token.start_mark.line + 1
-            raise DataError(f"{name}, line {line}: aliases, anchors and tags are not read from a bundle")
-
-
-def _require_own_places(config: Mapping[str, Any], settings: Settings) -> None:
-    """Raise DataError for a config that names a place outside the bundle."""
-    if bundled_config(settings) != settings.model_dump(mode="json"):
-        raise DataError(f"{CONFIG}: resources, corpus.source or queries.source name a place outside the bundle")
-    if settings.real_data:
-        raise DataError(f"{CONFIG}: it marks the corpus as real personal data, which is never bundled")
-    if "run" not in config:
-        raise DataError(f'{CONFIG}: the key "run" is missing')
-
-
-def _require_possible(settings: Settings, *, n_files: int) -> None:
-    """Raise DataError for a config that would keep this machine busy for ever."""
-    asked = {
-        "shards": (settings.shards, n_files),
-        "statistics.resamples": (settings.statistics.resamples, MOST_RESAMPLES),
-    }
-    if settings.corpus.source == "synthetic":
-        asked |= {"corpus.max_words": (settings.corpus.max_words, MOST_WORDS)}
-        asked |= {"corpus.n_facts": (settings.corpus.n_facts, MOST_WORDS)}
-    for key, (value, most) in asked.items():
-        if value > most:
-            raise DataError(f'{CONFIG}: "{key}" is {value}; at most {most} is run again from this bundle')
 
 
 def _without_folder(check: Check, folder: str) -> Check:
@@ -196,24 +115,13 @@ def _check(name: str, faults: Iterable[str], *, detail: str) -> Check:
     return Check(name=name, state="failed" if found else "ok", detail=detail, faults=tuple(shown))
 
 
-def _first_checks(opened: Opened, digest: str, expect: str | None) -> Iterator[Check]:
+def _first_checks(opened: Opened, digest: str, *, expect: str | None) -> Iterator[Check]:
     if expect is not None:
         wrong = [] if expect.strip().lower() == digest else [f"the root digest is {digest}, expected was {expect}"]
         yield _check("root digest", wrong, detail="as expected" if not wrong else "another")
     yield _check("checksums", checksum_faults(opened), detail=f"{len(opened.digests)} files")
     yield _check("files", _missing_files(opened), detail=f"all of run {opened.settings.run}")
     yield _check("manifest", _manifest_faults(opened), detail="config and sha256 of every result")
-
-
-def checksum_faults(opened: Opened) -> Iterator[str]:
-    """Yield every file whose bytes are not those of the list of checksums, or that stands on one side alone."""
-    found = {name: value for name, value in opened.digests.items() if name != CHECKSUMS}
-    try:
-        listed = parse_checksums((opened.folder / CHECKSUMS).read_bytes())
-    except DataError as error:
-        yield f"{CHECKSUMS}, {error}"
-        return
-    yield from differences(listed, found)
 
 
 def _missing_files(opened: Opened) -> Iterator[str]:
@@ -262,14 +170,14 @@ def _row_checks(opened: Opened, again: Path, *, stages: Sequence[str]) -> Iterat
     rows = read_rows(inputs)
     complete = _check("counts", _count_faults(opened, rows), detail="rows of every stage against queries and manifest")
     yield complete
-    if any(missing_rows(rows, inputs, opened.settings)):
+    if any(missing_rows(rows, inputs, settings=opened.settings)):
         yield from (_not_run(name, "rows are missing") for name in ("consistency", *stages))
         return
     thresholds = _thresholds(opened.paths)
-    faults = contradictions(rows, {row.variant: row for row in thresholds}, opened.settings)
+    faults = contradictions(rows, {row.variant: row for row in thresholds}, settings=opened.settings)
     yield _check("consistency", faults, detail="rows of every stage against those before it")
     source = _source(opened)
-    yield from (_rerun(stage, source, again / stage) for stage in stages)
+    yield from (_rerun(stage, source, folder=again / stage) for stage in stages)
 
 
 def _not_run(name: str, why: str) -> Check:
@@ -325,7 +233,7 @@ def _indexed(path: Path) -> tuple[str, ...]:
 
 
 def _count_faults(opened: Opened, rows: Rows) -> Iterator[str]:
-    yield from missing_rows(rows, inputs_of(opened.paths.root, opened.settings), opened.settings)
+    yield from missing_rows(rows, inputs_of(opened.paths.root, opened.settings), settings=opened.settings)
     indexed = _indexed(opened.paths.root / "index" / SIDECAR_FILE)
     if indexed and sorted(indexed) != sorted(rows.documents):
         yield "index: its documents are not those of the corpus"
@@ -381,10 +289,10 @@ def _source(opened: Opened) -> Source:
     )
 
 
-def _rerun(stage: str, source: Source, folder: Path) -> Check:
+def _rerun(stage: str, source: Source, *, folder: Path) -> Check:
     folder.mkdir(parents=True)
     try:
-        done = rerun(stage, source, folder)
+        done = rerun(stage, source, folder=folder)
     except Exception as error:  # a stage may fail in any way on rows that somebody made up: that is a finding
         fault = f"{stage}: it cannot be run again: {type(error).__name__}: {error}"
         return Check(name=f"{stage} again", state="failed", detail="", faults=(fault,))
