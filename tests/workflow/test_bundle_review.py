@@ -150,6 +150,8 @@ def test_a_comparison_is_written_as_json_and_csv(folder: Path, tmp_path: Path) -
     files = ["--json", str(tmp_path / "all.json"), "--csv", str(tmp_path / "csv")]
     result = CliRunner().invoke(app, ["compare", str(folder / RUN), str(other), *files])
     assert result.exit_code == 0, result.output
+    assert "f1_output_only: 27 rows in both, 0 only in A, 0 only in B; 0 rows differ" in result.output
+    assert re.search(r"output_only +en +all +template +5 +1 +2 +0\.2 +0 +0\.6 +bootstrap_paired", result.output)
     whole = json.loads((tmp_path / "all.json").read_text(encoding="utf-8"))
     cells = [row for row in whole["paired"] if row["outcome"] == "output_only" and row["filter_variant"] == "none"]
     changed = {row["lang"]: row["difference"] for row in cells if row["pii_group"] == "all"}
@@ -166,6 +168,19 @@ def test_a_tampered_bundle_is_not_compared(tmp_path: Path) -> None:
     (tmp_path / "into").mkdir()
     with pytest.raises(ArchiveError, match=r"tables/funnel.csv: its bytes are not those .* verify names all"):
         open_side(tmp_path / "b.tar.gz", tmp_path / "into")
+
+
+def test_a_table_that_one_run_lacks_is_named(folder: Path) -> None:
+    (folder / RUN / "tables" / "stops.csv").unlink()
+    result = CliRunner().invoke(app, ["compare", str(folder), str(ARCHIVE)])
+    assert result.exit_code == 0, result.output
+    assert result.output.splitlines()[-1] == "not in both runs: stops"
+
+
+def test_a_run_without_trials_is_not_compared(folder: Path) -> None:
+    (folder / RUN / "trials.jsonl").unlink()
+    result = CliRunner().invoke(app, ["compare", str(folder), str(ARCHIVE)])
+    assert "trials.jsonl: this file is missing; finish the run before comparing it" in str(result.exception)
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:

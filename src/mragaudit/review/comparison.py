@@ -45,6 +45,8 @@ def render_comparison(done: Comparison) -> str:
     ]
     for name, table in done.tables.items():
         lines += ["", *_table(name, table)]
+    if done.missing:
+        lines += ["", f"not in both runs: {', '.join(done.missing)}"]
     return "\n".join(lines)
 
 

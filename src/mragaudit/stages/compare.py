@@ -65,6 +65,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     resamples: int
     paired: pd.DataFrame
     tables: dict[str, pd.DataFrame]
+    """Those that both runs have."""
+    missing: tuple[str, ...]
+    """Tables that one of them lacks: another version made it."""
 
 
 def open_side(path: Path, folder: Path, *, limits: Limits = LIMITS) -> Side:
@@ -86,8 +89,10 @@ def compare_runs(a: Side, b: Side) -> Comparison:
 
     Raises DataError for a run that is not finished or was purged.
     """
-    for side in (a, b):
-        _require_finished(side)
+    for path in (path for side in (a, b) for path in (side.paths.trials, side.paths.documents)):
+        if not path.is_file():
+            raise DataError(f"{path}: this file is missing; finish the run before comparing it")
+    shared = [name for name in TABLES if all(side.paths.table(name).is_file() for side in (a, b))]
     settings = a.settings
     first, second = _documents(a), _documents(b)
     common = sorted(name for name in first.keys() & second.keys() if first[name] == second[name])
@@ -109,8 +114,9 @@ def compare_runs(a: Side, b: Side) -> Comparison:
             confidence=statistics.confidence,
         ),
         tables={
-            name: side_by_side(read_table(a.paths.table(name)), read_table(b.paths.table(name))) for name in TABLES
+            name: side_by_side(read_table(a.paths.table(name)), read_table(b.paths.table(name))) for name in shared
         },
+        missing=tuple(name for name in TABLES if name not in shared),
     )
 
 
@@ -149,10 +155,3 @@ def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     for key, value in config.items():
         found |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
     return found
-
-
-def _require_finished(side: Side) -> None:
-    """Raise DataError for a run of which a table or the trials are missing."""
-    for path in [side.paths.trials, side.paths.documents, *map(side.paths.table, TABLES)]:
-        if not path.is_file():
-            raise DataError(f"{path}: this file is missing; finish the run before comparing it")

@@ -68,6 +68,8 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a bundle now."""
 
     run: str
+    made_with: str
+    """Version of mragaudit that made the bundle."""
     digest: str
     """Root digest, to be held against the one in the paper."""
     checks: tuple[Check, ...]
@@ -98,7 +100,8 @@ def verify_bundle(
         except RecursionError as error:
             raise ArchiveError(f"{path}: its JSON is nested deeper than any of ours") from error
         cleaned = tuple(_without_folder(check, f"{folder}/") for check in checks)
-    return Verification(run=opened.settings.run, digest=digest, checks=cleaned)
+    made_with = opened.description.versions.get("mragaudit", "unknown")
+    return Verification(run=opened.settings.run, made_with=made_with, digest=digest, checks=cleaned)
 
 
 def _without_folder(check: Check, folder: str) -> Check:
