@@ -11,6 +11,8 @@ from mragaudit import __version__, doctor
 from mragaudit.config import read_settings
 from mragaudit.config.render import render_config, render_schema
 from mragaudit.errors import DataError, MragauditError
+from mragaudit.monitor.cli import app as monitor_app
+from mragaudit.monitor.defaults import SCHEMA_PATH, SETTINGS_PATH, render_monitor_schema, render_monitor_settings
 from mragaudit.paths import RunPaths
 from mragaudit.records.base import write_text
 from mragaudit.review import commands as review
@@ -21,6 +23,7 @@ from mragaudit.stages.purge import purge_run
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 review.add_commands(app)
+app.add_typer(monitor_app, name="monitor")
 
 CONFIG = Path("config.yaml")
 SCHEMA = Path("resources/config.schema.json")
@@ -66,10 +69,15 @@ def plan(configfile: ConfigFiles = None) -> None:
 @app.command()
 def config(
     check: Annotated[bool, typer.Option("--check", help="fail when a generated file is out of date")] = False,
-    write: Annotated[bool, typer.Option("--write", help="write config.yaml and its JSON schema")] = False,
+    write: Annotated[bool, typer.Option("--write", help="write all generated settings and schemas")] = False,
 ) -> None:
     """Print the default config; write or check the generated files."""
-    generated = {CONFIG: render_config(), SCHEMA: render_schema()}
+    generated = {
+        CONFIG: render_config(),
+        SCHEMA: render_schema(),
+        SETTINGS_PATH: render_monitor_settings(),
+        SCHEMA_PATH: render_monitor_schema(),
+    }
     if write:
         for path, text in generated.items():
             write_text(path, text)

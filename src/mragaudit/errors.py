@@ -49,6 +49,10 @@ class StorageError(MragauditError):
     """A file cannot be written: no space, no permission."""
 
 
+class StoreError(MragauditError):
+    """The monitor's store did not take a call: away, too slow, full, or read-only."""
+
+
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:
     """Return a hint: the nearest allowed name, else all allowed names."""
     names = sorted(allowed)

@@ -22,6 +22,16 @@ TABLES: tuple[str, ...] = (
     "translation",
     "contrasts",
 )
+MONITOR_TABLES: tuple[str, ...] = (
+    "detection",
+    "false_alarms",
+    "collections",
+    "sweep",
+    "curves",
+    "recommendation",
+    "throttling",
+    "languages",
+)
 FIGURES: tuple[str, ...] = ("funnel", "leak_rates", "judges", "retrieval", "translation")
 
 
@@ -86,6 +96,15 @@ class RunPaths(msgspec.Struct, frozen=True):
     def table(self, name: str) -> Path:
         """One table of findings."""
         return self.root / "tables" / f"{name}.csv"
+
+    @property
+    def monitor(self) -> Path:
+        """Folder of the monitor's replay: traffic, counts, tables, page."""
+        return self.root / "monitor"
+
+    def monitor_table(self, name: str) -> Path:
+        """One table of the monitor's evaluation."""
+        return self.monitor / "tables" / f"{name}.csv"
 
     def shards(self, folder: str, names: Iterable[str]) -> list[Path]:
         """All shards of a stage (`queries`) or of a variant (`judgements/english`)."""

@@ -1,10 +1,6 @@
 # One archive of a finished run, for reviewers.
 
 
-localrules:
-    bundle,
-
-
 # Named without wildcards, so that `snakemake bundle` finds it.
 rule bundle:
     input:

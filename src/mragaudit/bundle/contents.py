@@ -20,6 +20,12 @@ RESOURCE_FOLDERS = ("controls", "corpus", "languages", "prompts", "published")
 """What stages read of `resources/`; examples and configs are none of it."""
 RESOURCE_FILES = ("versions.csv",)
 SHARDED = ("queries", "translations", "backtranslations", "retrieval", "generations")
+SINGLE = ("corpus/documents.jsonl", "judgements/thresholds.json", "trials.jsonl", "manifest.json", "report.html")
+OF_THE_AUDIT = frozenset(
+    {*SHARDED, "corpus", "index", "judgements", "filtered", "trials.jsonl", "tables", "figures", "report.html"}
+    | {"manifest.json", "metrics", "benchmarks"}
+)
+"""First parts of names below a run's folder; what other targets make from a run (`monitor`) is not bundled."""
 PLACED_BY_BUNDLE = ("resources", "corpus.source", "queries.source")
 """Config keys that name places; in a bundle they name its own."""
 
@@ -63,7 +69,7 @@ def run_files(paths: RunPaths, settings: Settings) -> dict[str, Path]:
 
 def required_files(settings: Settings) -> Iterator[str]:
     """Yield what every run has, below its folder."""
-    yield from ("corpus/documents.jsonl", "judgements/thresholds.json", "trials.jsonl", "manifest.json", "report.html")
+    yield from SINGLE
     yield from (f"{folder}/{shard}.jsonl" for folder in shard_folders(settings) for shard in settings.shard_names)
     yield from (f"tables/{name}.csv" for name in TABLES)
     yield from (f"figures/{name}.svg" for name in FIGURES)
@@ -77,8 +83,10 @@ def shard_folders(settings: Settings) -> list[str]:
 
 
 def is_current(name: str, settings: Settings) -> bool:
-    """Return whether a file belongs to the run as it is configured, not to an earlier number of shards or variant."""
+    """Return whether a file belongs to the audit as it is configured, not to an earlier number of shards or variant."""
     path = PurePosixPath(name)
+    if path.parts[0] not in OF_THE_AUDIT:
+        return False
     shard = _SHARD.search(path.name)
     if shard is not None and shard[0] not in settings.shard_names:
         return False

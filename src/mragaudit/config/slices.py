@@ -26,6 +26,12 @@ STAGE_KEYS: dict[str, tuple[str, ...]] = {
     "score": ("resources", "languages", "judge", "filter", "shards"),
     "aggregate": ("seed", "languages", "judge", "filter", "retrieve", "queries", "statistics"),
     "figures": ("resources", "languages", "judge", "filter", "roles"),
+    "monitor_traffic": ("seed", "resources", "languages", "monitor"),
+    "monitor_log": ("monitor",),
+    "monitor_replay": ("resources", "monitor"),
+    "monitor_closed_loop": ("resources", "monitor"),
+    "monitor_tables": ("resources", "languages", "statistics", "monitor"),
+    "monitor_page": ("run", "resources", "languages", "statistics", "monitor"),
 }
 
 
