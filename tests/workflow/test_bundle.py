@@ -253,7 +253,7 @@ def test_what_no_later_stage_knows_better_only_the_digest_shows(archive: Path, t
 
 def test_settings_that_are_not_the_manifests_are_named(archive: Path, tmp_path: Path) -> None:
     def change(files: Files) -> None:
-        files["config.yaml"] = re.sub(rb"seed: \d+", b"seed: 1", files["config.yaml"])
+        files["config.yaml"] = re.sub(rb"(?m)^seed: \d+", b"seed: 1", files["config.yaml"])
 
     assert "manifest.json: its settings are not those of config.yaml: seed" in _faults(
         _rows_of_stages(mended(archive, tmp_path, change))
@@ -312,6 +312,13 @@ def test_real_personal_data_is_never_bundled(pipeline: Pipeline, tmp_path: Path)
     with pytest.raises(ConfigError, match="real personal data, which is never bundled"):
         bundle.run(run_folder=pipeline.files.root, archive=tmp_path / "b.tar.gz", settings=settings)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_password_in_the_config_is_never_bundled(pipeline: Pipeline, tmp_path: Path) -> None:
+    settings = case_settings(monitor={"store": "redis://:hunter2@db.example.org/0"})
+    with pytest.raises(ConfigError, match=r'"monitor.store" is a URL with a password') as caught:
+        bundle.run(run_folder=pipeline.files.root, archive=tmp_path / "b.tar.gz", settings=settings)
+    assert "hunter2" not in str(caught.value)
 
 
 def test_a_run_that_changed_after_its_manifest_is_not_bundled(pipeline: Pipeline, tmp_path: Path) -> None:

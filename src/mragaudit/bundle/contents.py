@@ -12,6 +12,7 @@ import yaml
 
 from mragaudit.bundle.names import INPUTS, RESOURCES, RESULTS, fits
 from mragaudit.config import Settings
+from mragaudit.config.settings import Monitor
 from mragaudit.errors import DataError
 from mragaudit.paths import FIGURES, TABLES, RunPaths
 
@@ -26,8 +27,8 @@ OF_THE_AUDIT = frozenset(
     | {"manifest.json", "metrics", "benchmarks"}
 )
 """First parts of names below a run's folder; what other targets make from a run (`monitor`) is not bundled."""
-PLACED_BY_BUNDLE = ("resources", "corpus.source", "queries.source")
-"""Config keys that name places; in a bundle they name its own."""
+PLACED_BY_BUNDLE = ("resources", "corpus.source", "queries.source", "monitor")
+"""Config keys that name places; in a bundle they name its own, and the monitor, which is none of it, has defaults."""
 
 _SHARD = re.compile(r"\d+-of-\d+")
 
@@ -119,7 +120,7 @@ def _input_name(kind: str, source: str) -> str:
 def bundled_config(settings: Settings) -> dict[str, Any]:
     """Return the resolved config, its places being those of the bundle."""
     config = settings.model_dump(mode="json")
-    config["resources"] = RESOURCES
+    config |= {"resources": RESOURCES, "monitor": Monitor().model_dump(mode="json")}
     if settings.corpus.source != "synthetic":
         config["corpus"]["source"] = _input_name("corpus", settings.corpus.source)
     if settings.queries.source is not None:

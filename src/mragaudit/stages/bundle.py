@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -33,6 +35,7 @@ from mragaudit.stages.manifest import read_manifest
 
 logger = logging.getLogger(__name__)
 
+_PASSWORD = re.compile(r"[\w+.-]+://[^/@]*:[^/@]+@")
 REVIEWED = ("corpus", "queries", "filter", "score", "aggregate", "figures", "report")
 """Stages without a model, which `mragaudit verify` runs again."""
 PACKAGES = ("mragaudit", "numpy", "scipy", "pandas", "matplotlib", "jinja2", "faker", "langdetect", "msgspec")
@@ -41,9 +44,11 @@ PACKAGES = ("mragaudit", "numpy", "scipy", "pandas", "matplotlib", "jinja2", "fa
 def run(*, run_folder: Path, archive: Path, settings: Settings) -> str:
     """Write the bundle and return its root digest.
 
-    Raises ConfigError for a corpus of real personal data, DataError for a run that is not finished.
+    Raises ConfigError for a corpus of real personal data or a password in the config, DataError for a run that is not
+    finished or has changed since.
     """
     refuse_real_data(settings)
+    refuse_passwords(settings.model_dump(mode="json"))
     members: dict[str, Path | bytes] = {
         **run_files(RunPaths(run_folder), settings),
         **resource_files(resource_folder(settings.resources)),
@@ -82,6 +87,18 @@ def refuse_real_data(settings: Settings) -> None:
             "results/*/tables and figures, which hold counts alone, or set corpus.personal_data: synthetic if nobody's "
             "data is in it"
         )
+
+
+def refuse_passwords(config: Mapping[str, Any], *, section: str = "") -> None:
+    """Raise ConfigError where a URL of the config holds a password: the manifest would publish it."""
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            refuse_passwords(value, section=f"{section}{key}.")
+        elif isinstance(value, str) and _PASSWORD.match(value):
+            raise ConfigError(
+                f'config key "{section}{key}" is a URL with a password, which a bundle would publish; take it out '
+                "and run the stage `manifest` again"
+            )
 
 
 def describe(settings: Settings) -> Description:

@@ -85,11 +85,13 @@ def test_the_resources_of_a_bundle_are_what_stages_read() -> None:
 
 def test_the_config_of_a_bundle_names_places_in_the_bundle() -> None:
     corpus = {"source": "/home/somebody/Secret Name.CSV", "personal_data": "synthetic"}
-    settings = _settings(resources="/elsewhere", corpus=corpus, queries={"source": "mine.jsonl"})
+    monitor = {"access_log": "/home/somebody/log.csv"}
+    settings = _settings(resources="/elsewhere", corpus=corpus, queries={"source": "mine.jsonl"}, monitor=monitor)
     config = bundled_config(settings)
     assert config["resources"] == "resources"
     assert config["corpus"]["source"] == "inputs/corpus.csv"
     assert config["queries"]["source"] == "inputs/queries.jsonl"
+    assert config["monitor"]["access_log"] is None
     assert without_places(config) == without_places(settings.model_dump(mode="json"))
 
 
