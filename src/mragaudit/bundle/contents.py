@@ -60,12 +60,17 @@ def run_files(paths: RunPaths, settings: Settings) -> dict[str, Path]:
             raise DataError(f"{paths.root / name}: this file is missing; finish the run before bundling it")
     folder = run_folder(settings)
     current = {f"{folder}/{name}": path for name, path in found.items() if is_current(name, settings)}
-    for name, path in current.items():
+    return _fitting(current)
+
+
+def _fitting(named: dict[str, Path]) -> dict[str, Path]:
+    """Return the files as they are; raises DataError for a name that a bundle may not hold."""
+    for name, path in named.items():
         if not fits(name):
             raise DataError(
                 f"{path}: a bundle holds no such file; move it elsewhere and run the stage `manifest` again"
             )
-    return current
+    return named
 
 
 def required_files(settings: Settings) -> Iterator[str]:
@@ -96,11 +101,10 @@ def is_current(name: str, settings: Settings) -> bool:
 
 
 def resource_files(folder: Path) -> dict[str, Path]:
-    """Return what a re-run of any stage reads of the resources, by name in the bundle."""
+    """Return what a re-run of any stage reads of the resources, by name in the bundle; DataError as above."""
     paths = [path for name in RESOURCE_FOLDERS for path in sorted((folder / name).rglob("*.yaml"))]
     paths += [folder / name for name in RESOURCE_FILES]
-    named = {f"{RESOURCES}/{path.relative_to(folder).as_posix()}": path for path in paths if path.is_file()}
-    return {name: path for name, path in named.items() if fits(name)}
+    return _fitting({f"{RESOURCES}/{path.relative_to(folder).as_posix()}": path for path in paths if path.is_file()})
 
 
 def input_files(settings: Settings) -> dict[str, Path]:
