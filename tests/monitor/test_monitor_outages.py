@@ -79,7 +79,7 @@ def test_a_server_killed_in_mid_run_loses_nothing_that_its_append_only_file_hold
 ) -> None:
     options = ("--appendonly", "yes", "--appendfsync", "always")
     with running(RedisServer(tmp_path / "aof", *options)) as server:
-        one = drivers(server.url, asynchronous=asynchronous, volume={"max_queries": 10_000})
+        one = drivers(server.url, asynchronous=asynchronous, volume={"max_queries": 9_000})
         killed = threading.Event()
 
         def kill_and_start() -> None:
@@ -340,7 +340,7 @@ def test_a_node_that_stalls_takes_its_own_users_along_and_no_others(
 @CLIENTS
 def test_a_slot_that_moves_under_load_loses_nothing(cluster: Any, drivers: Make, asynchronous: bool) -> None:
     one = drivers(
-        cluster.url, asynchronous=asynchronous, volume={"max_queries": 10_000}, store={"timeout_seconds": 1.0}
+        cluster.url, asynchronous=asynchronous, volume={"max_queries": 9_000}, store={"timeout_seconds": 1.0}
     )
     user = user_on(one, cluster, 0)
     key = UserKeys(one.prefix, one.do("user_hash", user)).key("vol")
