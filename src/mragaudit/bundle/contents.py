@@ -12,7 +12,6 @@ import yaml
 
 from mragaudit.bundle.names import INPUTS, RESOURCES, RESULTS, fits
 from mragaudit.config import Settings
-from mragaudit.config.settings import Monitor
 from mragaudit.errors import DataError
 from mragaudit.paths import FIGURES, TABLES, RunPaths
 
@@ -27,8 +26,10 @@ OF_THE_AUDIT = frozenset(
     | {"manifest.json", "metrics", "benchmarks"}
 )
 """First parts of names below a run's folder; what other targets make from a run (`monitor`) is not bundled."""
-PLACED_BY_BUNDLE = ("resources", "corpus.source", "queries.source", "monitor")
-"""Config keys that name places; in a bundle they name its own, and the monitor, which is none of it, has defaults."""
+NOT_OF_THE_AUDIT = ("monitor",)
+"""Sections of the config that no bundle has: other targets read them."""
+PLACES = ("resources", "corpus.source", "queries.source")
+"""Config keys that name places; in a bundle they name its own."""
 
 _SHARD = re.compile(r"\d+-of-\d+")
 
@@ -122,9 +123,9 @@ def _input_name(kind: str, source: str) -> str:
 
 
 def bundled_config(settings: Settings) -> dict[str, Any]:
-    """Return the resolved config, its places being those of the bundle."""
-    config = settings.model_dump(mode="json")
-    config |= {"resources": RESOURCES, "monitor": Monitor().model_dump(mode="json")}
+    """Return the resolved config of the audit, its places being those of the bundle."""
+    config = audit_part(settings.model_dump(mode="json"))
+    config["resources"] = RESOURCES
     if settings.corpus.source != "synthetic":
         config["corpus"]["source"] = _input_name("corpus", settings.corpus.source)
     if settings.queries.source is not None:
@@ -138,10 +139,15 @@ def render_bundled_config(settings: Settings) -> bytes:
     return ("# The resolved config of this run; every key stands here.\n" + text).encode()
 
 
+def audit_part(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sections of a config that the audit reads."""
+    return {key: value for key, value in config.items() if key not in NOT_OF_THE_AUDIT}
+
+
 def without_places(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a config without the keys that name places, for comparing it with another."""
-    kept = {key: dict(value) if isinstance(value, Mapping) else value for key, value in config.items()}
-    for path in PLACED_BY_BUNDLE:
+    """Return the audit's config without the keys that name places, for comparing it with another."""
+    kept = {key: dict(value) if isinstance(value, Mapping) else value for key, value in audit_part(config).items()}
+    for path in PLACES:
         section, _, key = path.partition(".")
         if key and isinstance(kept.get(section), dict):
             kept[section].pop(key, None)

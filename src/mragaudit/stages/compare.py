@@ -10,7 +10,7 @@ import msgspec
 import pandas as pd
 
 from mragaudit.bundle.archive import LIMITS, Limits
-from mragaudit.bundle.contents import run_folder, without_places
+from mragaudit.bundle.contents import audit_part, run_folder, without_places
 from mragaudit.bundle.names import CONFIG
 from mragaudit.bundle.times import is_unpacked
 from mragaudit.config import Settings, load_settings, read_settings
@@ -38,7 +38,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def settings(self) -> Settings:
         """The config of the run."""
-        return load_settings(self.manifest.settings)
+        return load_settings(audit_part(self.manifest.settings))
 
 
 class SettingDifference(msgspec.Struct, frozen=True, kw_only=True):

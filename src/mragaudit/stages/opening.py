@@ -11,7 +11,7 @@ import yaml
 
 from mragaudit.bundle.archive import LIMITS, Limits, unpack_archive
 from mragaudit.bundle.checksums import differences, parse_checksums
-from mragaudit.bundle.contents import SCHEMA, Description, bundled_config, run_folder
+from mragaudit.bundle.contents import SCHEMA, Description, audit_part, bundled_config, run_folder
 from mragaudit.bundle.names import CHECKSUMS, CONFIG, DESCRIPTION, README
 from mragaudit.config import Settings, load_settings
 from mragaudit.errors import ArchiveError, DataError, MragauditError
@@ -78,7 +78,7 @@ def _require_plain_yaml(path: Path, name: str) -> None:
 
 def _require_own_places(config: Mapping[str, Any], settings: Settings) -> None:
     """Raise DataError for a config that names a place outside the bundle."""
-    if bundled_config(settings) != settings.model_dump(mode="json"):
+    if bundled_config(settings) != audit_part(settings.model_dump(mode="json")):
         raise DataError(f"{CONFIG}: resources, corpus.source or queries.source name a place outside the bundle")
     if settings.real_data:
         raise DataError(f"{CONFIG}: it marks the corpus as real personal data, which is never bundled")

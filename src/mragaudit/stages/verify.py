@@ -13,6 +13,7 @@ import msgspec
 from mragaudit.bundle.archive import LIMITS, Limits
 from mragaudit.bundle.checksums import root_digest
 from mragaudit.bundle.contents import (
+    audit_part,
     is_current,
     required_files,
     run_folder,
@@ -281,7 +282,7 @@ def _source(opened: Opened) -> Source:
     if asked.source is not None:
         asked = asked.model_copy(update={"source": str(opened.folder / asked.source)})
     try:
-        original = load_settings(read_manifest(opened.paths.manifest).settings).model_copy(update=places)
+        original = load_settings(audit_part(read_manifest(opened.paths.manifest).settings)).model_copy(update=places)
     except MragauditError:
         original = settings  # the check of the manifest has named it
     return Source(
