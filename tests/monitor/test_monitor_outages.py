@@ -339,7 +339,9 @@ def test_a_node_that_stalls_takes_its_own_users_along_and_no_others(
 
 @CLIENTS
 def test_a_slot_that_moves_under_load_loses_nothing(cluster: Any, drivers: Make, asynchronous: bool) -> None:
-    one = drivers(cluster.url, asynchronous=asynchronous, volume={"max_queries": 9_000}, store={"timeout_seconds": 1.0})
+    one = drivers(
+        cluster.url, asynchronous=asynchronous, volume={"max_queries": 9_000}, store={"timeout_seconds": 1.0}
+    )
     user = user_on(one, cluster, 0)
     key = UserKeys(one.prefix, one.do("user_hash", user)).key("vol")
     decisions = [one.ask(ids(1, 5), user=user) for _ in range(20)]
