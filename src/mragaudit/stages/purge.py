@@ -23,6 +23,7 @@ PERSONAL = (
     "monitor/traffic",
     "monitor/replay",
     "monitor/closed_loop.jsonl",
+    "bundle.tar.gz",
     "logs",
     "mask.key",
 )
