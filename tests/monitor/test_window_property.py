@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from monitor_drivers import START, made_settings
 from window_model import SECOND_US, Asked, WindowModel, Windows
 
+from mragaudit.monitor.breaker import Breakers
 from mragaudit.monitor.calls import Mark, RecordCalls, mark_call, read_counts
 from mragaudit.monitor.connection import connect
 from mragaudit.monitor.keys import UserKeys
@@ -166,7 +167,9 @@ def opened(url_of: Callable[[str], str]) -> Iterator[Callable[..., Storehouse]]:
         if kind not in made:
             url = url_of(kind)
             given = small(url)
-            made[kind] = Store(connect(given.store), prefix="unused"), connect(given.store).client
+            breakers = Breakers(failures=1_000, open_seconds=1.0, cluster=kind == "cluster")
+            store = Store(connect(given.store), prefix="unused", breakers=breakers)
+            made[kind] = store, connect(given.store).client
         store, direct = made[kind]
         return Storehouse(small("memory://unused", **coverage), store, direct)
 

@@ -63,7 +63,7 @@ class ExfiltrationMonitor:
         made = connection or connect(given.store)
         chosen = default_sinks(given) if sinks is None else sinks
         self.session = Session(source, cluster=made.cluster, sinks=chosen, clock=clock)
-        self.store = Store(made, prefix=given.store.prefix)
+        self.store = Store(made, prefix=given.store.prefix, breakers=self.session.breakers)
         self._secret = KeptSecret(secret or configured_secret())
 
     @property
@@ -113,8 +113,6 @@ class ExfiltrationMonitor:
             query = session.checked(request)
         except DataError as error:
             return session.refused(request, error)
-        if not session.breaker.allows():
-            return session.left_alone(request)
         try:
             prepared = session.prepare(query, secret=self.secret())
             asked_at = session.now()
@@ -122,7 +120,6 @@ class ExfiltrationMonitor:
         except StoreError as error:
             self._secret.doubt()
             return session.store_failed(request, error)
-        session.breaker.succeeded()
         judged = session.settle(prepared, replies, asked_at=asked_at)
         marks = session.mark_calls(prepared, judged)
         return session.conclude(prepared, judged, self.store.attempt_all(marks) if marks else ())
@@ -132,8 +129,13 @@ class ExfiltrationMonitor:
         known = self._secret.known(self.store.script_loads)
         if known is not None:
             return known
-        loads = self.store.script_loads
-        return self._secret.keep(self.store.secret(self._secret.value), script_loads=loads)
+        loads, old = self.store.script_loads, self._secret.value
+        try:
+            return self._secret.keep(self.store.secret(old), script_loads=loads)
+        except StoreError:
+            if old is None or not self.store.cluster:
+                raise
+            return old  # its node is away; the user's may be there
 
     def user_hash(self, user: str, *, tenant: str = DEFAULT_TENANT) -> str:
         """Return the keyed hash that stands for a user in the store, the log and the sinks."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 
-from mragaudit.monitor.breaker import CircuitBreaker
+import pytest
+
+from mragaudit.errors import StoreError
+from mragaudit.monitor.breaker import Breakers, BusyError, CircuitBreaker, LeftAloneError, slot_of
 
 
 class Clock:
@@ -104,3 +107,57 @@ def test_of_many_threads_one_alone_tries() -> None:
     for thread in threads:
         thread.join()
     assert sum(allowed) == 1
+
+
+def fail(breakers: Breakers, key: str, error: StoreError) -> None:
+    with pytest.raises(type(error)), breakers.guarded(key):
+        raise error
+
+
+def test_on_a_cluster_one_part_is_left_alone_and_the_others_are_not() -> None:
+    breakers = Breakers(failures=2, open_seconds=60.0, cluster=True)
+    for _ in range(2):
+        fail(breakers, "{a}:x", StoreError("away"))
+    assert breakers.is_open
+    with pytest.raises(LeftAloneError), breakers.guarded("{a}:y"):
+        pytest.fail("the call was made")
+    with breakers.guarded("{b}:x"):
+        pass
+    assert breakers.is_open
+
+
+def test_on_one_server_all_keys_share_a_breaker() -> None:
+    breakers = Breakers(failures=2, open_seconds=60.0, cluster=False)
+    fail(breakers, "{a}:x", StoreError("away"))
+    fail(breakers, "{b}:x", StoreError("away"))
+    with pytest.raises(LeftAloneError), breakers.guarded("{c}:x"):
+        pytest.fail("the call was made")
+
+
+def test_too_many_calls_at_once_do_not_open_it() -> None:
+    """Otherwise a flood would switch the monitor off."""
+    breakers = Breakers(failures=2, open_seconds=60.0, cluster=False)
+    for _ in range(10):
+        fail(breakers, "k", BusyError("busy"))
+    assert not breakers.is_open
+
+
+@pytest.mark.parametrize(
+    ("key", "slot"),
+    [
+        ("123456789", 0x31C3),  # the check value of CRC16/XMODEM
+        ("{123456789}:a", 0x31C3),
+        ("a{123456789}b{c}", 0x31C3),
+        ("", 0),
+    ],
+)
+def test_a_slot_is_that_of_the_hash_tag(key: str, slot: int) -> None:
+    assert slot_of(key) == slot
+
+
+@pytest.mark.parametrize("key", ["a", "{}a", "a{b", "a}b", "{u.HASH}:vol", "a{}{b}", "é{ü}"])
+@pytest.mark.monitor
+def test_a_slot_is_the_one_that_the_client_computes(key: str) -> None:
+    from redis.crc import key_slot  # noqa: PLC0415 - needs the extra `monitor`
+
+    assert slot_of(key) == key_slot(key.encode())
