@@ -13,6 +13,7 @@ from monitor_drivers import DAY, HOUR, SECRET, Driver, ids, made_settings, readi
 
 from mragaudit.errors import ConfigError
 from mragaudit.monitor import MonitorSettings, SettingsFile
+from mragaudit.monitor.calls import Mark, mark_call
 
 pytestmark = pytest.mark.monitor
 Make = Callable[..., Driver]
@@ -253,3 +254,16 @@ def test_a_query_costs_one_call_of_a_script(one: Driver) -> None:
 def test_a_decision_is_made_by_the_stores_clock_and_carries_it(make_driver: Make) -> None:
     one = make_driver(options={"clock": lambda: 5.0})
     assert abs(one.ask().time - time.time()) < 60
+
+
+def test_an_alert_of_a_slightly_younger_query_is_not_repeated_by_an_older_one(make_driver: Make) -> None:
+    """Workers note their decisions in another order than they asked; only a clock that went back frees an alert."""
+    one = make_driver()
+    state = one.key("state")
+
+    def claim(at: float) -> list[int]:
+        mark = Mark(change="none", flag_day=False, claims={"volume": 3_600.0}, time=at, lifetime_seconds=9_000.0)
+        won: list[int] = one.run(mark_call(mark, state=state, baseline=None))
+        return won
+
+    assert [claim(at) for at in (10_000.0, 9_999.999, 9_941.0, 9_900.0, 9_901.0)] == [[1], [0], [0], [1], [0]]
