@@ -10,9 +10,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from mragaudit.errors import DataError, StoreError
+from mragaudit.monitor.alerts import sinks_from
 from mragaudit.monitor.breaker import Breakers, BusyError
 from mragaudit.monitor.calls import Call
-from mragaudit.monitor.client import configured_secret, default_sinks
+from mragaudit.monitor.client import configured_secret
 from mragaudit.monitor.connection import EXTRA, MAX_CONNECTIONS, Connection, connect_async
 from mragaudit.monitor.core import Counts
 from mragaudit.monitor.holds import hold_call, release_call
@@ -154,7 +155,7 @@ class AsyncExfiltrationMonitor:
         source = settings if settings is not None else MonitorSettings()
         given = source.settings if isinstance(source, SettingsFile) else source
         made = connection or connect_async(given.store)
-        chosen = default_sinks(given) if sinks is None else sinks
+        chosen = sinks_from(given) if sinks is None else sinks
         self.session = Session(source, cluster=made.cluster, sinks=chosen, clock=clock)
         self.store = AsyncStore(made, prefix=given.store.prefix, breakers=self.session.breakers)
         self._secret = KeptSecret(secret or configured_secret())
