@@ -1,6 +1,7 @@
 """One query's way through the monitor, without any waiting: both clients follow these steps.
 
-prepare → (store) → settle → (store, seldom) → conclude; or, when the store is away, `failed`.
+checked → prepare → (store) → settle → (store, seldom) → conclude; or `refused`, or, when the store is away,
+`store_failed`.
 """
 
 from __future__ import annotations
