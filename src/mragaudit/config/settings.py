@@ -190,7 +190,9 @@ class Monitor(Section):
         False, description="count items that the audit's answers disclose; this runs the audit up to its trials"
     )
     false_alarm_budgets: tuple[float, ...] = Field(
-        (0.1, 0.5, 1.0), min_length=1, description="false alarms a benign user-month for which thresholds are chosen"
+        (0.3, 0.5, 1.0),
+        min_length=1,
+        description="false alarms a user-month, in every benign profile, for which thresholds are chosen",
     )
     sweep: Sweep = Field(default_factory=Sweep, description="thresholds and weights to try")
 
