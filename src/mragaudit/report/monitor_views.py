@@ -157,8 +157,8 @@ def recommendation_view(recommendation: pd.DataFrame) -> TableView:
     ]
     caption = (
         "Chosen on the development seeds: of the settings under which the upper bound of every benign profile keeps "
-        "the budget, the one that throttles most attackers, then after fewest documents. Roles granted. Budget and bounds: "
-        "false alarms a user-month, one-sided 95 % exact Poisson."
+        "the budget, the one that throttles most attackers, then after fewest documents. Roles granted. Budget and "
+        "bounds: false alarms a user-month, one-sided 95 % exact Poisson."
     )
     return view(rows, columns, caption=caption)
 
