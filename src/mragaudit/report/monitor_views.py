@@ -11,7 +11,7 @@ import pandas as pd
 from mragaudit.report import words
 from mragaudit.report.tables import Column, Row, TableView, view
 
-NOT_REACHED = "not reached"
+NEVER = "never"
 ALL_PROFILES = "all"
 CONFIGURED = "configured"
 
@@ -39,7 +39,7 @@ def as_decimal(value: Any, *, digits: int) -> str:
     """Return a number with so many decimals, words for infinity, a dash for none."""
     if words.is_missing(value):
         return words.MISSING
-    return NOT_REACHED if math.isinf(float(value)) else f"{float(value):.{digits}f}"
+    return NEVER if math.isinf(float(value)) else f"{float(value):.{digits}f}"
 
 
 def rate(header: str, *, total: str, prefix: str = "") -> list[Column]:
@@ -63,7 +63,7 @@ def median(header: str, name: str, *, digits: int = 0) -> Column:
         if words.is_missing(row[f"{name}_ci_low"]):
             return middle
         low, high = (as_decimal(row[f"{name}_ci_{end}"], digits=digits) for end in ("low", "high"))
-        return f"{middle} [{low}, {high}]"
+        return middle if low == middle == high else f"{middle} [{low}, {high}]"
 
     return Column(header=header, show=show)
 
@@ -148,7 +148,6 @@ def recommendation_view(recommendation: pd.DataFrame) -> TableView:
         decimal("throttle at", "throttle_at"),
         decimal("user-months", "user_months", digits=1),
         count("alarms", "n_alarms"),
-        decimal("upper bound", "upper"),
         decimal("bound of the worst profile", "upper_worst_profile"),
         count("attackers", "n_attackers"),
         count("throttled", "n_detected"),

@@ -131,6 +131,6 @@ def test_a_budget_that_nothing_keeps_is_a_row_without_numbers() -> None:
     assert set(cells[3:]) == {"—"}
 
 
-@pytest.mark.parametrize(("value", "shown"), [(float("inf"), "not reached"), (float("nan"), "—"), (0.0, "0.0")])
+@pytest.mark.parametrize(("value", "shown"), [(float("inf"), "never"), (float("nan"), "—"), (0.0, "0.0")])
 def test_unknown_and_never_are_not_zero(value: float, shown: str) -> None:
     assert as_decimal(value, digits=1) == shown
