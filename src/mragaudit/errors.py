@@ -41,8 +41,16 @@ class RequestError(BackendError):
         self.position = position
 
 
+class ArchiveError(MragauditError):
+    """An archive is damaged, hostile or none of ours; nothing of it was used."""
+
+
 class StorageError(MragauditError):
     """A file cannot be written: no space, no permission."""
+
+
+class StoreError(MragauditError):
+    """The monitor's store did not take a call: away, too slow, full, or read-only."""
 
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-LEFT_OUT: frozenset[str] = frozenset({"journal", "logs", "mask.key"})
-"""What is no result: finished calls, logs, and the secret of the masks."""
+LEFT_OUT: frozenset[str] = frozenset({"bundle.tar.gz", "journal", "logs", "mask.key"})
+"""What is no result: the bundle of all results, finished calls, logs, and the secret of the masks."""
 TABLES: tuple[str, ...] = (
     "f1_output_only",
     "f2_conditional",
@@ -21,6 +21,16 @@ TABLES: tuple[str, ...] = (
     "utility",
     "translation",
     "contrasts",
+)
+MONITOR_TABLES: tuple[str, ...] = (
+    "detection",
+    "false_alarms",
+    "collections",
+    "sweep",
+    "curves",
+    "recommendation",
+    "throttling",
+    "languages",
 )
 FIGURES: tuple[str, ...] = ("funnel", "leak_rates", "judges", "retrieval", "translation")
 
@@ -52,6 +62,11 @@ class RunPaths(msgspec.Struct, frozen=True):
         return self.root / "report.html"
 
     @property
+    def bundle(self) -> Path:
+        """All results and what they were made from, in one archive."""
+        return self.root / "bundle.tar.gz"
+
+    @property
     def journal(self) -> Path:
         """Folder of finished model calls."""
         return self.root / "journal"
@@ -81,6 +96,15 @@ class RunPaths(msgspec.Struct, frozen=True):
     def table(self, name: str) -> Path:
         """One table of findings."""
         return self.root / "tables" / f"{name}.csv"
+
+    @property
+    def monitor(self) -> Path:
+        """Folder of the monitor's replay: traffic, counts, tables, page."""
+        return self.root / "monitor"
+
+    def monitor_table(self, name: str) -> Path:
+        """One table of the monitor's evaluation."""
+        return self.monitor / "tables" / f"{name}.csv"
 
     def shards(self, folder: str, names: Iterable[str]) -> list[Path]:
         """All shards of a stage (`queries`) or of a variant (`judgements/english`)."""

@@ -1,22 +1,26 @@
-# What all rules share: the config checked once, the slices that decide about reruns, and the shard names.
+# What all rules share: the config checked once, the slices that decide about reruns, the shard names, and what
+# model jobs ask for.
 
 from functools import partial
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-from mragaudit.config import load_settings, settings_slice
+from mragaudit.bundle.times import is_unpacked, level_times
+from mragaudit.config import load_settings, settings_slice, stage_needs
 from mragaudit.errors import MragauditError
 from mragaudit.paths import FIGURES, TABLES
 from mragaudit.provenance import source_digest
 from mragaudit.registry import module_of
 from mragaudit.resources import corpus_digest, prompts_digest, queries_digest
 from mragaudit.stages.plan import print_plan
-from mragaudit.stages.preflight import check_run
+from mragaudit.stages.preflight import check_run, require_models
 
 try:
     SETTINGS = load_settings(config)
     check_run(SETTINGS, results=Path("results"))
+    if workflow.is_main_process and is_unpacked(Path()):
+        level_times(Path("results", SETTINGS.run))
 except MragauditError as error:
     raise WorkflowError(str(error)) from None
 
@@ -25,10 +29,25 @@ SHARDS = list(SETTINGS.shard_names)
 JUDGES = list(SETTINGS.judge.variants)
 FILTERS = list(SETTINGS.filter.variants)
 BACKENDS = {name: module_of("embedder" if name == "embedder" else "llm", role.backend) for name, role in SETTINGS.roles}
-THREADS = max(1, workflow.cores // SETTINGS.shards) if workflow.cores else 1
 
 used = partial(settings_slice, SETTINGS)
+needs = partial(stage_needs, SETTINGS)
 prompts = partial(prompts_digest, SETTINGS.resources, languages=SETTINGS.languages)
+
+
+def threads(wildcards):
+    """Return a share of this machine's cores, or four of another machine's.
+
+    A job that is sent away is planned here and once more there, and has to come to the same number.
+    """
+    if workflow.non_local_exec or workflow.remote_exec:
+        return 4
+    return max(1, workflow.cores // SETTINGS.shards)
+
+
+def grown(amount):
+    """Return a resource that is as many times the amount as the job was tried."""
+    return lambda wildcards, attempt: amount * attempt
 
 
 wildcard_constraints:
@@ -36,3 +55,11 @@ wildcard_constraints:
     shard=r"\d+-of-\d+",
     judge="|".join(JUDGES) or "none",
     filter="|".join(FILTERS) or "none",
+
+
+def refuse_hopeless(stages):
+    """Stop before Snakemake deletes the files of a named stage that can only fail: no model package, no journal."""
+    try:
+        require_models(SETTINGS, stages=stages, results=Path("results"))
+    except MragauditError as error:
+        raise WorkflowError(str(error)) from None

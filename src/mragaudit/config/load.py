@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -14,16 +14,23 @@ from pydantic_core import ErrorDetails
 from mragaudit.config.settings import Settings
 from mragaudit.errors import ConfigError, did_you_mean
 
+M = TypeVar("M", bound=BaseModel)
+
 
 def load_settings(config: Mapping[str, Any]) -> Settings:
     """Return checked settings from a mapping such as Snakemake's `config`.
 
     Raises ConfigError with one line per fault: the key, what stands there, what would be right.
     """
+    return validated(Settings, config)
+
+
+def validated(model: type[M], values: Mapping[str, Any]) -> M:
+    """Return a checked model from plain data; raises ConfigError with one line per fault, as `load_settings` does."""
     try:
-        return Settings.model_validate_json(json.dumps(dict(config)))
+        return model.model_validate_json(json.dumps(dict(values)))
     except ValidationError as error:
-        raise ConfigError("\n".join(_explain(detail) for detail in error.errors())) from error
+        raise ConfigError("\n".join(_explain(detail, model) for detail in error.errors())) from error
     except TypeError as error:
         raise ConfigError(f"config: a value is not plain YAML data ({error})") from error
 
@@ -32,7 +39,7 @@ def read_settings(paths: list[Path]) -> Settings:
     """Return the settings of one or more YAML files, later ones overriding earlier ones key by key."""
     merged: dict[str, Any] = {}
     for path in paths:
-        merged = merge(merged, _read_yaml(path))
+        merged = merge(merged, read_yaml(path))
     return load_settings(merged)
 
 
@@ -46,11 +53,14 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _read_yaml(path: Path) -> dict[str, Any]:
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Return a YAML mapping, empty for an empty file; raises ConfigError naming the file."""
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: no such config file") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not readable as UTF-8 YAML: {error}") from error
     if content is None:
@@ -60,10 +70,10 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     return content
 
 
-def _explain(detail: ErrorDetails) -> str:
+def _explain(detail: ErrorDetails, model: type[BaseModel]) -> str:
     key = ".".join(str(part) for part in detail["loc"]) or "config"
     if detail["type"] == "extra_forbidden":
-        allowed = _keys_of_section(detail["loc"][:-1])
+        allowed = _keys_of_section(model, detail["loc"][:-1])
         return f'config key "{key}" is unknown; {did_you_mean(str(detail["loc"][-1]), allowed)}'
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     if detail["type"].startswith("value_error"):
@@ -71,16 +81,16 @@ def _explain(detail: ErrorDetails) -> str:
     return f'config key "{key}" is {detail["input"]!r}; it should be {message}'
 
 
-def _keys_of_section(location: tuple[int | str, ...]) -> list[str]:
+def _keys_of_section(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
     """Return the allowed keys of the section at a location."""
-    model: type[BaseModel] = Settings
     for part in location:
-        model = section_model(model, str(part)) or model
+        if str(part) in model.model_fields:
+            model = section_model(model, str(part)) or model
     return list(model.model_fields)
 
 
 def section_model(model: type[BaseModel], key: str) -> type[BaseModel] | None:
-    """Return the model of a sub-section, None when the key holds a plain value."""
+    """Return the model of a sub-section (or of a mapping's values), None when the key holds a plain value."""
     annotation = model.model_fields[key].annotation
     for candidate in (annotation, *get_args(annotation)):
         if isinstance(candidate, type) and issubclass(candidate, BaseModel):

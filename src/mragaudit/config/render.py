@@ -21,13 +21,18 @@ HEADER = """\
 
 def render_config() -> str:
     """Return the text of config.yaml: every key with its description and default."""
-    defaults = Settings().model_dump(mode="json")
-    return HEADER + "\n".join(_section_lines(Settings, defaults, indent=0)) + "\n"
+    return render_defaults(Settings, header=HEADER)
 
 
-def render_schema() -> str:
+def render_defaults(model: type[BaseModel], *, header: str) -> str:
+    """Return a YAML file of a model's defaults, every key with its description."""
+    defaults = model().model_dump(mode="json")
+    return header + "\n".join(_section_lines(model, defaults, indent=0)) + "\n"
+
+
+def render_schema(model: type[BaseModel] = Settings) -> str:
     """Return the text of the JSON schema (draft 2020-12) of a config file."""
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Settings.model_json_schema()}
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()}
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -36,7 +41,7 @@ def _section_lines(model: type[BaseModel], values: dict[str, Any], *, indent: in
     for key, field in model.model_fields.items():
         lines += _comment(field.description or "", indent=indent)
         section = section_model(model, key)
-        if section is None:
+        if section is None or not values[key]:
             lines.append(" " * indent + f"{key}: {_inline(values[key])}")
         else:
             lines.append(" " * indent + f"{key}:")
