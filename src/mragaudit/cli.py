@@ -24,9 +24,8 @@ from mragaudit.stages.purge import purge_run
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 review.add_commands(app)
-app.add_typer(monitor_app, name="monitor")
-
 app.add_typer(hooks_app, name="hooks")
+app.add_typer(monitor_app, name="monitor")
 
 CONFIG = Path("config.yaml")
 SCHEMA = Path("resources/config.schema.json")
