@@ -34,6 +34,9 @@ PLUGINS: dict[Kind, dict[str, Plugin]] = {
         "llama_cpp": Plugin(
             target="mragaudit.llm.llama_cpp:LlamaCppBackend", packages=("llama_cpp",), extra="embedded"
         ),
+        "openai_http": Plugin(
+            target="mragaudit.llm.openai_http:OpenAIHttpBackend", packages=("aiohttp", "aiolimiter"), extra="http"
+        ),
         "scripted": Plugin(target="mragaudit.llm.scripted:ScriptedBackend"),
     },
     "embedder": {

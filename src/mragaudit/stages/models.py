@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from mragaudit.config.settings import EmbedderRole, Role, Roles, Settings
 from mragaudit.errors import ConfigError
+from mragaudit.llm.http_endpoint import is_loopback
 from mragaudit.llm.retry import RetryingBackend
 from mragaudit.protocols import Backend, Embedder, ModelIdentity
 from mragaudit.registry import create, locate
@@ -22,8 +22,12 @@ def identity_of(role: Role) -> ModelIdentity:
 
 
 def load_backend(role: Role, *, threads: int) -> Backend:
-    """Return a role's model, loaded, its transport failures tried again."""
-    backend: Backend = create("llm", role.backend, options={**_options(role), "threads": threads})
+    """Return a role's model, loaded, its transport failures tried again: by itself if it does so, else from outside."""
+    options = {**_options(role), "threads": threads}
+    if getattr(locate("llm", role.backend), "retries_itself", False):
+        persistent: Backend = create("llm", role.backend, options={**options, "attempts": role.attempts})
+        return persistent
+    backend: Backend = create("llm", role.backend, options=options)
     return RetryingBackend(backend, attempts=role.attempts)
 
 
@@ -49,17 +53,8 @@ def require_local(settings: Settings) -> None:
             continue
         # A URL without a scheme has no host for urlsplit; clients would still find one, so it is named as it is.
         host = urlsplit(str(url)).hostname or str(url)
-        if not _is_loopback(host):
+        if not is_loopback(host):
             raise ConfigError(
                 f'config key "roles.{name}.options.{REMOTE_OPTION}" would send real personal data to {host}; '
                 "set allow_remote: true to allow it, or corpus.personal_data: synthetic if nobody's data is in it"
             )
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
