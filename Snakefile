@@ -44,8 +44,17 @@ include: "workflow/rules/monitor.smk"
 report: "workflow/report/workflow.rst"
 
 
+# On a cluster these run where the command was typed: each takes seconds, and a place in a queue takes minutes.
 localrules:
     all,
+    corpus,
+    queries,
+    filter,
+    score,
+    aggregate,
+    figures,
+    manifest,
+    report,
     monitor,
 
 

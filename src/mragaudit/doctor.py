@@ -135,6 +135,12 @@ _PACKAGES = (
         use="BGE-M3 embeddings",
         remedy="pip install FlagEmbedding",
     ),
+    _Package(
+        module="snakemake_executor_plugin_slurm",
+        label="SLURM plugin",
+        use="runs on a cluster",
+        remedy="pip install 'mragaudit[slurm]'",
+    ),
 )
 
 

@@ -27,12 +27,19 @@ class Plugin:
     """Import names of optional packages it cannot do without."""
     extra: str = ""
     """Extra of mragaudit that installs them."""
+    gpus: int = 0
+    """GPUs that one job of it asks a cluster for."""
+    memory_mb: int = 1000
+    """Main memory, not a GPU's, for one job on a cluster, its interpreters included; larger models need more."""
 
 
 PLUGINS: dict[Kind, dict[str, Plugin]] = {
     "llm": {
         "llama_cpp": Plugin(
-            target="mragaudit.llm.llama_cpp:LlamaCppBackend", packages=("llama_cpp",), extra="embedded"
+            target="mragaudit.llm.llama_cpp:LlamaCppBackend",
+            packages=("llama_cpp",),
+            extra="embedded",
+            memory_mb=2000,
         ),
         "openai_http": Plugin(
             target="mragaudit.llm.openai_http:OpenAIHttpBackend", packages=("aiohttp", "aiolimiter"), extra="http"

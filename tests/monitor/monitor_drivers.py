@@ -78,7 +78,7 @@ class Driver:
             self._direct = connect(self.settings.store).client
         return self._direct
 
-    def keys(self) -> list[str]:
+    def stored_keys(self) -> list[str]:
         """Return all keys of this driver's prefix."""
         return sorted(key.decode() for key in self.direct.scan_iter(match=f"{self.prefix}:*", count=1_000))
 

@@ -39,11 +39,11 @@ def allow(one: Driver, *, seconds: float, at: float | None = None, reason: str =
 
 def user_keys(one: Driver) -> list[str]:
     """Return what the store holds of users, without their hash tag."""
-    return [key.rpartition("}:")[2] for key in one.keys() if "{u." in key]  # noqa: SIM118 - no mapping
+    return [key.rpartition("}:")[2] for key in one.stored_keys() if "{u." in key]
 
 
 def dumps(one: Driver) -> dict[str, bytes]:
-    return {key: one.direct.dump(key) for key in one.keys()}  # noqa: SIM118 - no mapping
+    return {key: one.direct.dump(key) for key in one.stored_keys()}
 
 
 def clear(one: Driver, *, forget: bool = False) -> int:
@@ -129,7 +129,8 @@ def test_explain_says_since_when_a_user_is_throttled_and_which_alerts_went_out(d
         one.ask(ids(1, 20), at=second)
     state = explain(one, at=60)
     assert (state.throttled, state.throttled_since) == (True, START + 50)
-    assert state.alerts == {"volume": START + 50}
+    assert state.alerts["volume"] == START + 50
+    assert "coverage" not in state.alerts
     later = explain(one, at=DAY)
     assert (later.throttled, later.throttled_since) == (False, None)
 
@@ -216,6 +217,13 @@ def test_an_alert_does_not_shorten_the_life_of_a_long_entry(drive: Drive) -> Non
     assert one.direct.ttl(one.key("allow")) > 60 * DAY
 
 
+def test_a_clear_keeps_how_long_an_entry_lives(drive: Drive) -> None:
+    one = drive()
+    allow(one, seconds=60 * DAY)
+    clear(one)
+    assert one.direct.ttl(one.key("state")) > 60 * DAY
+
+
 def test_a_user_can_be_taken_off_the_allow_list(drive: Drive) -> None:
     one = drive()
     hashed = one.do("user_hash", "ann")
@@ -235,10 +243,10 @@ def test_top_ranks_the_users_of_one_tenant_by_composite(drive: Drive) -> None:
     one.ask(at=80, user="stranger", tenant="other")
     ranking = do(one, admin.top_steps(one.monitor.session, 2, time=START + 90))
     assert [state.user_hash for state in ranking.users] == [one.do("user_hash", name) for name in ("hammer", "reader")]
-    assert (ranking.evaluated, ranking.active) == (3, 3)
+    assert (ranking.evaluated, ranking.remembered) == (3, 3)
     few = do(one, admin.top_steps(one.monitor.session, 2, scanned=1, time=START + 90))
     assert [state.user_hash for state in few.users] == [one.do("user_hash", "guest")]
-    assert (few.evaluated, few.active) == (1, 3)
+    assert (few.evaluated, few.remembered) == (1, 3)
 
 
 def test_top_says_that_no_list_of_active_users_is_kept_without_the_collective_windows(make_driver: Drive) -> None:

@@ -36,13 +36,17 @@ with Path({started!r}).open("a") as log:
 
 
 def _snakemake(
-    folder: Path, *arguments: str, environment: dict[str, str] | None = None, over: str = ""
+    folder: Path,
+    *arguments: str,
+    environment: dict[str, str] | None = None,
+    over: str = "",
+    cores: tuple[str, ...] = ("--cores", "1"),
 ) -> subprocess.CompletedProcess[str]:
     config = [str(CASE)]
     if over:
         (folder / "over.yaml").write_text(over, encoding="utf-8")
         config.append("over.yaml")
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--snakefile", str(REPOSITORY / "Snakefile")]
+    command = [sys.executable, "-m", "snakemake", *cores, "--snakefile", str(REPOSITORY / "Snakefile")]
     command += ["--configfile", *config, *arguments]
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return subprocess.run(
@@ -91,6 +95,12 @@ def test_the_same_command_again_finds_nothing_to_do(folder: Path) -> None:
     done = _snakemake(folder, over=LANGUAGES)
     assert done.returncode == 0
     assert "Nothing to be done" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [("--unlock",), ("--report", "report.zip")])
+def test_what_runs_no_job_needs_no_number_of_cores(arguments: tuple[str, ...], folder: Path) -> None:
+    done = _snakemake(folder, *arguments, over=LANGUAGES, cores=())
+    assert done.returncode == 0, done.stderr[-4000:]
 
 
 def test_a_changed_few_shot_reruns_the_judge_and_not_the_generator(folder: Path) -> None:

@@ -1,11 +1,12 @@
-# What all rules share: the config checked once, the slices that decide about reruns, and the shard names.
+# What all rules share: the config checked once, the slices that decide about reruns, the shard names, and what
+# model jobs ask for.
 
 from functools import partial
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-from mragaudit.config import load_settings, settings_slice
+from mragaudit.config import load_settings, settings_slice, stage_needs
 from mragaudit.errors import MragauditError
 from mragaudit.paths import FIGURES, TABLES
 from mragaudit.provenance import source_digest
@@ -25,10 +26,25 @@ SHARDS = list(SETTINGS.shard_names)
 JUDGES = list(SETTINGS.judge.variants)
 FILTERS = list(SETTINGS.filter.variants)
 BACKENDS = {name: module_of("embedder" if name == "embedder" else "llm", role.backend) for name, role in SETTINGS.roles}
-THREADS = max(1, workflow.cores // SETTINGS.shards) if workflow.cores else 1
 
 used = partial(settings_slice, SETTINGS)
+needs = partial(stage_needs, SETTINGS)
 prompts = partial(prompts_digest, SETTINGS.resources, languages=SETTINGS.languages)
+
+
+def threads(wildcards):
+    """Return a share of this machine's cores, or four of another machine's.
+
+    A job that is sent away is planned here and once more there, and has to come to the same number.
+    """
+    if workflow.non_local_exec or workflow.remote_exec:
+        return 4
+    return max(1, workflow.cores // SETTINGS.shards)
+
+
+def grown(amount):
+    """Return a resource that is as many times the amount as the job was tried."""
+    return lambda wildcards, attempt: amount * attempt
 
 
 wildcard_constraints:

@@ -30,7 +30,11 @@ rule index:
         "results/{run}/benchmarks/index.all.tsv"
     conda:
         "../../environment.yml"
-    threads: THREADS
+    threads: threads
+    resources:
+        gpu=needs("index").gpus,
+        mem_mb=grown(needs("index").memory_mb),
+        runtime=grown(30),
     params:
         settings=used("index"),
         code=source_digest("mragaudit.stages.index", BACKENDS["embedder"]),

@@ -17,7 +17,11 @@ rule generate:
     priority: 1
     conda:
         "../../environment.yml"
-    threads: THREADS
+    threads: threads
+    resources:
+        gpu=needs("generate").gpus,
+        mem_mb=grown(needs("generate").memory_mb),
+        runtime=grown(120),
     params:
         settings=used("generate"),
         code=source_digest("mragaudit.stages.generate", "mragaudit.stages.jobs", BACKENDS["generator"]),

@@ -13,7 +13,11 @@ rule calibrate:
         "results/{run}/benchmarks/calibrate.all.tsv"
     conda:
         "../../environment.yml"
-    threads: THREADS
+    threads: threads
+    resources:
+        gpu=needs("calibrate").gpus,
+        mem_mb=grown(needs("calibrate").memory_mb),
+        runtime=grown(30),
     params:
         settings=used("calibrate"),
         code=source_digest("mragaudit.stages.calibrate", "mragaudit.stages.jobs", BACKENDS["judge"]),
@@ -41,7 +45,11 @@ rule judge:
         "results/{run}/benchmarks/judge.{shard}.tsv"
     conda:
         "../../environment.yml"
-    threads: THREADS
+    threads: threads
+    resources:
+        gpu=needs("judge").gpus,
+        mem_mb=grown(needs("judge").memory_mb),
+        runtime=grown(120),
     params:
         settings=used("judge"),
         code=source_digest("mragaudit.stages.judge", "mragaudit.stages.jobs", BACKENDS["judge"]),

@@ -33,7 +33,11 @@ rule translate:
         "results/{run}/benchmarks/translate.{shard}.tsv"
     conda:
         "../../environment.yml"
-    threads: THREADS
+    threads: threads
+    resources:
+        gpu=needs("translate").gpus,
+        mem_mb=grown(needs("translate").memory_mb),
+        runtime=grown(60),
     params:
         settings=used("translate"),
         code=source_digest("mragaudit.stages.translate", "mragaudit.stages.jobs", BACKENDS["translator"]),
@@ -56,7 +60,11 @@ rule backtranslate:
         "results/{run}/benchmarks/backtranslate.{shard}.tsv"
     conda:
         "../../environment.yml"
-    threads: THREADS
+    threads: threads
+    resources:
+        gpu=needs("backtranslate").gpus,
+        mem_mb=grown(needs("backtranslate").memory_mb),
+        runtime=grown(60),
     params:
         settings=used("backtranslate"),
         code=source_digest(

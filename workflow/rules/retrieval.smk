@@ -16,7 +16,11 @@ rule retrieve:
     priority: 2
     conda:
         "../../environment.yml"
-    threads: THREADS
+    threads: threads
+    resources:
+        gpu=needs("retrieve").gpus,
+        mem_mb=grown(needs("retrieve").memory_mb),
+        runtime=grown(30),
     params:
         settings=used("retrieve"),
         code=source_digest("mragaudit.stages.retrieve", "mragaudit.stages.jobs", BACKENDS["embedder"]),

@@ -21,6 +21,8 @@ from mragaudit.registry import import_package
 
 CHUNK_TOKENS = 512
 """Tokens of one decode call at most. Chunks are counted from a fixed start, so they never depend on the cache."""
+AMX_BUILD = b"AMX_INT8 = 1"
+"""In llama.cpp's own description where it was compiled for, and on, a processor with AMX."""
 _LEVELS_KEPT = (3, 4)  # ggml: 3 is warning, 4 is error
 _LEVEL_CONTINUED = 5
 _complaints: deque[str] = deque(maxlen=8)
@@ -116,9 +118,7 @@ class Engine:
         self._meter = meter
         self._context = self._model = None
         _complaints.clear()
-        self._model = self._library.llama_model_load_from_file(
-            str(path).encode(), self._library.llama_model_default_params()
-        )
+        self._model = self._library.llama_model_load_from_file(str(path).encode(), self._model_parameters())
         if not self._model:
             raise _with_complaints(f"llama.cpp cannot load {path.name}")
         self._context = self._library.llama_init_from_model(self._model, self._parameters(context_tokens, threads))
@@ -130,6 +130,13 @@ class Engine:
         self._make_batch()
         self.length = 0
         """Tokens now in the cache."""
+
+    def _model_parameters(self) -> Any:
+        parameters = self._library.llama_model_default_params()
+        # Weights rearranged for AMX crash the first decode (llama.cpp in llama-cpp-python 0.3.36, Sapphire Rapids).
+        if AMX_BUILD in self._library.llama_print_system_info():
+            parameters.use_extra_bufts = False
+        return parameters
 
     def _parameters(self, context_tokens: int, threads: int) -> Any:
         parameters = self._library.llama_context_default_params()

@@ -51,8 +51,8 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     users: tuple[UserState, ...]
     evaluated: int
     """Users looked at: the most recently active ones."""
-    active: int
-    """Users of the tenant inside the collective window, as far as the store remembers them."""
+    remembered: int
+    """Users of the tenant that the store remembers, `collective.tracked_users` at most."""
 
 
 def run(monitor: ExfiltrationMonitor, steps: Steps[T]) -> T:
@@ -285,7 +285,7 @@ def top_steps(
     for one in _timed(reply[0]):
         states.append((yield from explain_steps(session, one, documents=0, time=time)))
     ranked = sorted(states, key=_rank, reverse=True)
-    return Ranking(tenant=tenant, users=tuple(ranked[:n]), evaluated=len(states), active=int(reply[1]))
+    return Ranking(tenant=tenant, users=tuple(ranked[:n]), evaluated=len(states), remembered=int(reply[1]))
 
 
 def _rank(state: UserState) -> tuple[float, bool, float]:

@@ -12,17 +12,17 @@ from typing import Any, Self
 from mragaudit.errors import DataError, StoreError
 from mragaudit.monitor.calls import Call
 from mragaudit.monitor.client import configured_secret, default_sinks
-from mragaudit.monitor.connection import EXTRA, Connection, connect_async
+from mragaudit.monitor.connection import EXTRA, MAX_CONNECTIONS, Connection, connect_async
 from mragaudit.monitor.core import Counts
 from mragaudit.monitor.holds import hold_call, release_call
 from mragaudit.monitor.keys import secret_key, user_hash
-from mragaudit.monitor.queries import DEFAULT_TENANT, Documents
+from mragaudit.monitor.queries import DEFAULT_TENANT, Documents, check_id
 from mragaudit.monitor.reload import SettingsFile
 from mragaudit.monitor.session import Request, Session
 from mragaudit.monitor.settings import MonitorSettings
 from mragaudit.monitor.sinks import AlertSink
 from mragaudit.monitor.sizes import own_call, size_call
-from mragaudit.monitor.store import SECRET_BYTES, reason_of
+from mragaudit.monitor.store import SECRET_BYTES, KeptSecret, reason_of
 from mragaudit.records.monitoring import Decision
 from mragaudit.registry import import_package
 
@@ -33,13 +33,52 @@ class AsyncStore:
     def __init__(self, connection: Connection, *, prefix: str) -> None:
         self.client: Any = connection.client
         self.cluster = connection.cluster
+        self.script_loads = 0
         self._prefix = prefix
         redis = import_package("redis", extra=EXTRA)
         self._no_script = redis.exceptions.NoScriptError
-        self._errors = (redis.RedisError, redis.exceptions.RedisClusterException, OSError)
+        self._errors: tuple[type[Exception], ...] = (
+            redis.RedisError,
+            redis.exceptions.RedisClusterException,
+            OSError,
+        )
+        self._places: asyncio.Semaphore | None = None
+        self._busy_seconds = connection.busy_seconds
+        if connection.cluster:
+            # Where one connection of a cluster fails redis-py closes others, also those that are being opened.
+            self._errors += (AttributeError,)
+            self._places = asyncio.Semaphore(MAX_CONNECTIONS)
+        self._opening = asyncio.Lock()
+        self._opened = not connection.cluster
 
     async def run(self, call: Call) -> Any:
         """Return the answer of one script call."""
+        if self._places is None:
+            return await self._run_or_raise(call)
+        try:
+            await asyncio.wait_for(self._places.acquire(), self._busy_seconds)
+        except TimeoutError as error:
+            raise StoreError("busy") from error
+        try:
+            await self._open()
+            return await self._run_or_raise(call)
+        finally:
+            self._places.release()
+
+    async def _open(self) -> None:
+        """Look the nodes of a cluster up once: calls that do so at the same time close each other's connections."""
+        if self._opened:
+            return
+        async with self._opening:
+            if self._opened:
+                return
+            try:
+                await self.client.initialize()
+            except self._errors as error:
+                raise StoreError(reason_of(error)) from error
+            self._opened = True
+
+    async def _run_or_raise(self, call: Call) -> Any:
         try:
             return await self._run(call)
         except self._errors as error:
@@ -49,6 +88,7 @@ class AsyncStore:
         try:
             return await self.client.evalsha(call.script.sha, *call.arguments)
         except self._no_script:
+            self.script_loads += 1
             return await self.client.eval(call.script.text, *call.arguments)
 
     async def run_all(self, calls: Sequence[Call]) -> list[Any]:
@@ -71,11 +111,12 @@ class AsyncStore:
         except StoreError:
             return None
 
-    async def secret(self) -> bytes:
-        """Return the secret that keys user hashes, made and kept in the store at its first use."""
+    async def secret(self, offer: bytes | None = None) -> bytes:
+        """Return the secret that the store keeps; where it has none, `offer` or a new one becomes it."""
+        await self._open()
         key = secret_key(self._prefix)
         try:
-            await self.client.set(key, secrets.token_hex(SECRET_BYTES), nx=True)
+            await self.client.set(key, offer or secrets.token_hex(SECRET_BYTES), nx=True)
             value = await self.client.get(key)
         except self._errors as error:
             raise StoreError(reason_of(error)) from error
@@ -109,7 +150,7 @@ class AsyncExfiltrationMonitor:
         chosen = default_sinks(given) if sinks is None else sinks
         self.session = Session(source, cluster=made.cluster, sinks=chosen, clock=clock)
         self.store = AsyncStore(made, prefix=given.store.prefix)
-        self._secret = secret or configured_secret()
+        self._secret = KeptSecret(secret or configured_secret())
 
     @property
     def settings(self) -> MonitorSettings:
@@ -161,6 +202,7 @@ class AsyncExfiltrationMonitor:
             asked_at = session.now()
             replies = await self.store.run_all(session.with_size(prepared))
         except StoreError as error:
+            self._secret.doubt()
             return session.store_failed(request, error)
         session.breaker.succeeded()
         judged = session.settle(prepared, replies, asked_at=asked_at)
@@ -169,12 +211,16 @@ class AsyncExfiltrationMonitor:
 
     async def secret(self) -> bytes:
         """Return the secret that keys user hashes."""
-        if self._secret is None:
-            self._secret = await self.store.secret()
-        return self._secret
+        known = self._secret.known(self.store.script_loads)
+        if known is not None:
+            return known
+        loads = self.store.script_loads
+        return self._secret.keep(await self.store.secret(self._secret.value), script_loads=loads)
 
     async def user_hash(self, user: str, *, tenant: str = DEFAULT_TENANT) -> str:
         """Return the keyed hash that stands for a user in the store, the log and the sinks."""
+        check_id("user", user, self.settings)
+        check_id("tenant", tenant, self.settings)
         return user_hash(await self.secret(), tenant=tenant, user=user)
 
     async def set_size(self, collection: str, size: int) -> None:
@@ -199,12 +245,12 @@ class AsyncExfiltrationMonitor:
         return int(await self.store.run(call))
 
     async def hold(self, user: str, request_id: str, *, tenant: str = DEFAULT_TENANT) -> bool:
-        """Take one of the user's places for delayed requests; False when all are taken or the store is away."""
+        """Take one of the user's places for delayed requests; False when there is none, for whatever reason."""
         try:
             hashed = await self.user_hash(user, tenant=tenant)
             places = await self.store.run(hold_call(self.settings, user_hash=hashed, request_id=request_id))
             return bool(places == 1)
-        except StoreError:
+        except (StoreError, DataError):
             return False
 
     async def release(self, user: str, request_id: str, *, tenant: str = DEFAULT_TENANT) -> None:
@@ -212,6 +258,8 @@ class AsyncExfiltrationMonitor:
         try:
             hashed = await self.user_hash(user, tenant=tenant)
             await self.store.run(release_call(self.settings, user_hash=hashed, request_id=request_id))
+        except DataError:
+            return  # what cannot be an id holds no place
         except StoreError:
             self.counts.problems["store"] += 1
 

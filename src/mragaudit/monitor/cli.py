@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 import time
@@ -23,7 +24,7 @@ from mragaudit.monitor.client import ExfiltrationMonitor
 from mragaudit.monitor.connection import EXTRA, MEMORY, connect
 from mragaudit.monitor.defaults import render_monitor_schema, render_monitor_settings
 from mragaudit.monitor.queries import DEFAULT_TENANT
-from mragaudit.monitor.reload import read_monitor_settings
+from mragaudit.monitor.reload import SettingsFile, read_monitor_settings
 from mragaudit.monitor.settings import MonitorSettings
 from mragaudit.monitor.store import reason_of
 from mragaudit.monitor.views import alert_line, moment, ranking_view, state_lines
@@ -52,6 +53,59 @@ TenantOption = Annotated[str, typer.Option("--tenant", help="the tenant to which
 HashOption = Annotated[bool, typer.Option("--hash", help="USER is a keyed hash, as `top` and alerts show it")]
 UserArgument = Annotated[str, typer.Argument(metavar="USER", help="user id as the host names it")]
 JsonOption = Annotated[bool, typer.Option("--json", help="print JSON")]
+
+
+@app.command()
+def serve(
+    *,
+    upstream: Annotated[str, typer.Option("--upstream", help="the service, such as http://127.0.0.1:8000")],
+    settings: SettingsOption = None,
+    url: UrlOption = None,
+    host: Annotated[str, typer.Option(help="address for clients")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="port for clients")] = 8080,
+    admin_host: Annotated[str, typer.Option(help="address of /metrics and the admin end points")] = "127.0.0.1",
+    admin_port: Annotated[int, typer.Option(min=0, max=65_535, help="their port; 0: none")] = 9464,
+    collection: Annotated[str | None, typer.Option(help="collection of reports that name none")] = None,
+    header: Annotated[str, typer.Option(help="header in which the service reports retrieved ids")] = "X-RAG-Retrieved",
+    field: Annotated[str, typer.Option(help="field of its JSON answer that does the same")] = "rag_retrieved",
+    user_header: Annotated[
+        str | None, typer.Option(help="header in which a login proxy names the user; default: hash of the bearer token")
+    ] = None,
+    trusted_proxy: Annotated[
+        list[str] | None, typer.Option(help="address or network of that login proxy; may be given again")
+    ] = None,
+    timeout: Annotated[float, typer.Option(min=1.0, help="longest silence of the service, in seconds")] = 300.0,
+) -> None:
+    """Stand before a RAG service that cannot be changed, as a reverse proxy that records what it retrieved."""
+    from mragaudit.monitor.front.identity import trusted_header  # noqa: PLC0415 - only this command needs the fronts
+    from mragaudit.monitor.front.proxy import ProxyOptions, run_proxy  # noqa: PLC0415 - needs httpx and uvicorn
+
+    if trusted_proxy and user_header is None:
+        raise ConfigError("--trusted-proxy says who may set --user-header, which is missing")
+    options = ProxyOptions(
+        upstream=upstream, collection=collection, header=header, field=field, timeout_seconds=timeout
+    )
+    identify = None if user_header is None else trusted_header(user_header, proxies=trusted_proxy or ())
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs whole URLs, the webhook's among them
+    run_proxy(
+        settings=_live_settings(settings, url),
+        options=options,
+        host=host,
+        port=port,
+        identify=identify,
+        admin_host=admin_host,
+        admin_port=admin_port or None,
+    )
+
+
+def _live_settings(path: Path | None, url: str | None) -> MonitorSettings | SettingsFile:
+    """Return settings that follow their file while the service runs; the store that was named stays."""
+    if path is None:
+        return _with_url(MonitorSettings(), url)
+    live = SettingsFile(path)
+    live.settings = _with_url(live.settings, url)
+    return live
 
 
 @app.command()
@@ -243,8 +297,7 @@ def seconds_of(length: str) -> float:
 def _settings(path: Path | None, url: str | None) -> MonitorSettings:
     """Return the settings with the store that was named; raises ConfigError where none was."""
     settings = MonitorSettings() if path is None else read_monitor_settings(path)
-    if url is not None:
-        settings = settings.model_copy(update={"store": settings.store.model_copy(update={"url": url})})
+    settings = _with_url(settings, url)
     if settings.store.url == MEMORY:
         raise ConfigError(
             "store.url is memory://, which lives inside the service's own process; name the store that the service "
@@ -252,6 +305,12 @@ def _settings(path: Path | None, url: str | None) -> MonitorSettings:
         )
     patient = max(settings.store.timeout_seconds, PATIENCE_SECONDS)
     return settings.model_copy(update={"store": settings.store.model_copy(update={"timeout_seconds": patient})})
+
+
+def _with_url(settings: MonitorSettings, url: str | None) -> MonitorSettings:
+    if url is None:
+        return settings
+    return settings.model_copy(update={"store": settings.store.model_copy(update={"url": url})})
 
 
 @contextmanager

@@ -13,13 +13,13 @@ from mragaudit.monitor.connection import Connection, connect
 from mragaudit.monitor.core import Counts
 from mragaudit.monitor.holds import hold_call, release_call
 from mragaudit.monitor.keys import user_hash
-from mragaudit.monitor.queries import DEFAULT_TENANT, Documents
+from mragaudit.monitor.queries import DEFAULT_TENANT, Documents, check_id
 from mragaudit.monitor.reload import SettingsFile
 from mragaudit.monitor.session import Request, Session
 from mragaudit.monitor.settings import MonitorSettings
 from mragaudit.monitor.sinks import AlertSink, LogSink
 from mragaudit.monitor.sizes import own_call, size_call
-from mragaudit.monitor.store import Store
+from mragaudit.monitor.store import KeptSecret, Store
 from mragaudit.records.monitoring import Decision
 
 SECRET_ENV = "MRAGAUDIT_MONITOR_KEY"  # noqa: S105 - the name of a variable, not a secret
@@ -64,7 +64,7 @@ class ExfiltrationMonitor:
         chosen = default_sinks(given) if sinks is None else sinks
         self.session = Session(source, cluster=made.cluster, sinks=chosen, clock=clock)
         self.store = Store(made, prefix=given.store.prefix)
-        self._secret = secret or configured_secret()
+        self._secret = KeptSecret(secret or configured_secret())
 
     @property
     def settings(self) -> MonitorSettings:
@@ -120,6 +120,7 @@ class ExfiltrationMonitor:
             asked_at = session.now()
             replies = self.store.run_all(session.with_size(prepared))
         except StoreError as error:
+            self._secret.doubt()
             return session.store_failed(request, error)
         session.breaker.succeeded()
         judged = session.settle(prepared, replies, asked_at=asked_at)
@@ -128,12 +129,16 @@ class ExfiltrationMonitor:
 
     def secret(self) -> bytes:
         """Return the secret that keys user hashes."""
-        if self._secret is None:
-            self._secret = self.store.secret()
-        return self._secret
+        known = self._secret.known(self.store.script_loads)
+        if known is not None:
+            return known
+        loads = self.store.script_loads
+        return self._secret.keep(self.store.secret(self._secret.value), script_loads=loads)
 
     def user_hash(self, user: str, *, tenant: str = DEFAULT_TENANT) -> str:
         """Return the keyed hash that stands for a user in the store, the log and the sinks."""
+        check_id("user", user, self.settings)
+        check_id("tenant", tenant, self.settings)
         return user_hash(self.secret(), tenant=tenant, user=user)
 
     def set_size(self, collection: str, size: int) -> None:
@@ -154,12 +159,12 @@ class ExfiltrationMonitor:
         return int(self.store.run(call))
 
     def hold(self, user: str, request_id: str, *, tenant: str = DEFAULT_TENANT) -> bool:
-        """Take one of the user's places for delayed requests; False when all are taken or the store is away."""
+        """Take one of the user's places for delayed requests; False when there is none, for whatever reason."""
         try:
             hashed = self.user_hash(user, tenant=tenant)
             places = self.store.run(hold_call(self.settings, user_hash=hashed, request_id=request_id))
             return bool(places == 1)
-        except StoreError:
+        except (StoreError, DataError):
             return False
 
     def release(self, user: str, request_id: str, *, tenant: str = DEFAULT_TENANT) -> None:
@@ -167,6 +172,8 @@ class ExfiltrationMonitor:
         try:
             hashed = self.user_hash(user, tenant=tenant)
             self.store.run(release_call(self.settings, user_hash=hashed, request_id=request_id))
+        except DataError:
+            return  # what cannot be an id holds no place
         except StoreError:
             self.counts.problems["store"] += 1
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +28,28 @@ class Connection:
     cluster: bool
     single_server: bool = False
     """A real server that this module connected to, over whose connections calls may be sent directly."""
+    busy_seconds: float = 1.0
+    """Longest wait for one of MAX_CONNECTIONS; on a cluster, whose clients would fail at once."""
+
+
+class LateClient:
+    """A client that is made at its first call: redis-py's synchronous cluster client connects when it is made."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._made: Any = None
+        self._lock = threading.Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        if self._made is None:
+            with self._lock:
+                self._made = self._made or self._make()
+        return getattr(self._made, name)
+
+    def close(self) -> None:
+        """Close the client, if there ever was one."""
+        if self._made is not None:
+            self._made.close()
 
 
 def connect(store: Store) -> Connection:
@@ -39,7 +63,8 @@ def connect(store: Store) -> Connection:
         return Connection(_fake().FakeRedis(server=_fake_server(url)), cluster=False)
     options = _options(store, retry=redis.retry.Retry, redis=redis)
     if cluster:
-        return Connection(redis.RedisCluster.from_url(url, **options), cluster=True)
+        late = LateClient(lambda: redis.RedisCluster.from_url(url, **options))
+        return Connection(late, cluster=True, busy_seconds=store.timeout_seconds)
     pool = redis.BlockingConnectionPool.from_url(url, timeout=store.timeout_seconds, **options)
     return Connection(redis.Redis.from_pool(pool), cluster=False, single_server=True)
 
@@ -53,7 +78,8 @@ def connect_async(store: Store) -> Connection:
         return Connection(_fake().FakeAsyncRedis(server=_fake_server(url)), cluster=False)
     options = _options(store, retry=aio.retry.Retry, redis=redis)
     if cluster:
-        return Connection(aio.RedisCluster.from_url(url, **options), cluster=True)
+        client = aio.RedisCluster.from_url(url, **options)
+        return Connection(client, cluster=True, busy_seconds=store.timeout_seconds)
     pool = aio.BlockingConnectionPool.from_url(url, timeout=store.timeout_seconds, **options)
     return Connection(aio.Redis.from_pool(pool), cluster=False)
 

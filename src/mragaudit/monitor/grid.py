@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mragaudit.monitor.core import MonitorCore
-from mragaudit.monitor.rejudge import Actor, window_counts
+from mragaudit.monitor.rejudge import BELOW_ONE, Actor, window_counts
 from mragaudit.monitor.risk import SIGNALS
 from mragaudit.monitor.settings import MonitorSettings
 from mragaudit.records.monitoring import SignalName, SignalReading
@@ -57,7 +57,7 @@ class Cell:
     release_at: float
     hold_seconds: float
     signals: tuple[SignalName, ...] = SIGNALS
-    """Signals that are used; the others count as missing."""
+    """Signals that are used: all, or one alone, which then throttles as long as it alerts."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -118,14 +118,16 @@ def composite(columns: Columns, cell: Cell) -> Floats:
     for name in cell.signals:
         threshold = _threshold(columns, cell, name)
         values, over_cap = columns.values[name], columns.over_cap[name]
-        score = np.where(over_cap, 1.0, np.minimum(1.0, values / threshold))
+        alerts = over_cap | (values > threshold)
+        most = BELOW_ONE if len(cell.signals) == 1 else 1.0
+        score = np.where(alerts, 1.0, np.minimum(most, values / threshold))
         has = ~np.isnan(score)
         filled = np.where(has, score, 0.0)
         total += cell.weights[name] * filled
         weight += cell.weights[name] * has
         plain += filled
         known += has
-        alerting |= over_cap | (values > threshold)
+        alerting |= alerts
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(weight > 0, total / weight, plain / known)
     return np.where(alerting, np.maximum(mean, cell.floor), mean)
@@ -167,11 +169,12 @@ def cell_of(settings: MonitorSettings, *, signals: tuple[SignalName, ...] = SIGN
         "coverage": min(1.0, settings.coverage.max_share * scale),
         "sensitivity": min(1.0, settings.sensitivity.max_share * scale),
     }
+    alone = len(signals) == 1
     return Cell(
         thresholds=thresholds,
         weights=settings.composite.weights,
-        throttle_at=settings.composite.throttle_at,
-        floor=settings.composite.signal_floor,
+        throttle_at=1.0 if alone else settings.composite.throttle_at,
+        floor=1.0 if alone else settings.composite.signal_floor,
         release_at=settings.composite.release_at,
         hold_seconds=settings.composite.hold_seconds,
         signals=signals,

@@ -1,10 +1,11 @@
 """Keys of the store: untrusted ids encoded, one hash tag a user, so that a user's keys share a cluster slot.
 
-{prefix}:{u.<user hash>}:vol|ret|lev|sens|base|state|colls|delayed     one user
+{prefix}:{u.<user hash>}:vol|ret|lev|sens|base|state|colls|held|allow  one user
 {prefix}:{u.<user hash>}:cov|own|hll:<collection>[:<slot>]             one user in one collection
 {prefix}:{c.<collection>}:size                                         a collection's size
 {prefix}:{t.<tenant hash>}:active                                      a tenant's users by last query
 {prefix}:{t.<tenant hash>}:seen:<collection>[:<slot>]                  what all of them retrieved
+{prefix}:alerts                                                        stream of alerts
 {prefix}:secret                                                        key of the user hashes, unless configured
 """
 

@@ -6,8 +6,10 @@ One approximation: on which days a user's baseline was learnt was settled by the
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from mragaudit.monitor.core import MonitorCore
 from mragaudit.monitor.queries import DEFAULT_TENANT, Query
@@ -17,8 +19,9 @@ from mragaudit.monitor.windows import Throttled, WindowCounts
 from mragaudit.records.monitoring import Decision, SignalName, SignalReading
 from mragaudit.records.replay import ActorKind, CountedQuery, QueryEvent
 
-DAY_SECONDS = 86_400.0
 NEVER = math.inf
+BELOW_ONE = 1 - 1e-9
+"""Score of a signal that is used alone and does not alert, at most."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,25 +54,30 @@ class Judgement:
     """An alert about the account went out here."""
 
 
-class PartCore(MonitorCore):
-    """The monitor's rules with some of the signals left out."""
+class AloneCore(MonitorCore):
+    """One signal in place of all: throttled as long as it alerts, by the same hysteresis."""
 
-    def __init__(self, settings: MonitorSettings, *, signals: Collection[SignalName]) -> None:
-        super().__init__(settings)
-        self._kept = frozenset(signals)
+    def __init__(self, settings: MonitorSettings, *, signal: SignalName) -> None:
+        certain = settings.composite.model_copy(update={"throttle_at": 1.0, "floor": None})
+        super().__init__(settings.model_copy(update={"composite": certain}))
+        self._signal = signal
 
     def readings(self, counts: WindowCounts, *, role: str | None) -> tuple[SignalReading, ...]:
-        """Return the readings of the signals that are kept."""
-        return tuple(one for one in super().readings(counts, role=role) if one.signal in self._kept)
+        """Return the one reading; a value that only equals its threshold does not alert, so it scores below 1."""
+        read = super().readings(counts, role=role)
+        return tuple(_below_one(one) for one in read if one.signal == self._signal)
+
+
+def _below_one(reading: SignalReading) -> SignalReading:
+    if reading.alerting or reading.score is None:
+        return reading
+    return msgspec.structs.replace(reading, score=min(reading.score, BELOW_ONE))
 
 
 def core_of(settings: MonitorSettings, *, signal: str) -> MonitorCore:
     """Return the rules of one signal alone, or of all for `composite`."""
-    return MonitorCore(settings) if signal == "composite" else PartCore(settings, signals=_named(signal))
-
-
-def _named(signal: str) -> tuple[SignalName, ...]:
-    return tuple(one for one in SIGNALS if one == signal)
+    alone = next((one for one in SIGNALS if one == signal), None)
+    return MonitorCore(settings) if alone is None else AloneCore(settings, signal=alone)
 
 
 def actors_of(events: Iterable[QueryEvent], counted: Mapping[str, CountedQuery]) -> list[Actor]:

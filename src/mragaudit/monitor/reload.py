@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mragaudit.config.load import read_yaml, validated
 from mragaudit.errors import ConfigError
-from mragaudit.monitor.settings import MonitorSettings
+from mragaudit.monitor.settings import Alerts, MonitorSettings
 
 logger = logging.getLogger(__name__)
 CHECK_SECONDS = 2.0
@@ -53,6 +53,10 @@ class SettingsFile:
         if settings.store != self.settings.store:
             logger.warning("%s: a change below `store` needs a restart; the rest is taken over", self._path)
             settings = settings.model_copy(update={"store": self.settings.store})
+        if _sinks(settings) != _sinks(self.settings):
+            logger.warning(
+                "%s: a change of the sinks below `alerts` needs a restart; the rest is taken over", self._path
+            )
         self.settings = settings
         logger.info("%s: settings taken over", self._path)
         return settings
@@ -63,3 +67,8 @@ class SettingsFile:
         except OSError:
             return None
         return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _sinks(settings: MonitorSettings) -> Alerts:
+    """Return what the sinks were made from: all of `alerts` but the key that is read at every query."""
+    return settings.alerts.model_copy(update={"repeat_seconds": 1.0})

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import secrets
+import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from mragaudit.errors import StoreError
 from mragaudit.monitor.calls import Call
-from mragaudit.monitor.connection import EXTRA, Connection
+from mragaudit.monitor.connection import EXTRA, MAX_CONNECTIONS, Connection
 from mragaudit.monitor.keys import secret_key
 from mragaudit.monitor.wire import Wire
 from mragaudit.registry import import_package
 
 SECRET_BYTES = 32
+SECRET_CHECK_SECONDS = 30.0
 CLUSTER_THREADS = 8
 
 
@@ -25,21 +28,66 @@ def reason_of(error: Exception) -> str:
     return f"{type(error).__name__}{code}"
 
 
+class KeptSecret:
+    """The secret that keys user hashes, looked up again now and then where the store keeps it.
+
+    A server that lost it may have got another one from a new worker; the same user would then be two.
+    """
+
+    def __init__(self, configured: bytes | None) -> None:
+        self._configured = configured is not None
+        self._value = configured
+        self._checked = 0.0
+        self._loads = 0
+
+    @property
+    def value(self) -> bytes | None:
+        """The secret as it was last seen, None before the first look."""
+        return self._value
+
+    def known(self, script_loads: int) -> bytes | None:
+        """Return the secret, None where it has to be looked up: at first, after a while, after a lost script."""
+        fresh = time.monotonic() - self._checked < SECRET_CHECK_SECONDS and script_loads == self._loads
+        return self._value if fresh or self._configured else None
+
+    def keep(self, value: bytes, *, script_loads: int) -> bytes:
+        """Keep what the store holds, and return it."""
+        self._value, self._checked, self._loads = value, time.monotonic(), script_loads
+        return value
+
+    def doubt(self) -> None:
+        """Have it looked up again: the server was away."""
+        self._checked = -SECRET_CHECK_SECONDS
+
+
 class Store:
     """Runs scripts; raises StoreError where the server is away, too slow, full or read-only."""
 
     def __init__(self, connection: Connection, *, prefix: str) -> None:
         self.client: Any = connection.client
         self.cluster = connection.cluster
+        self.script_loads = 0
         self._prefix = prefix
         redis = import_package("redis", extra=EXTRA)
         self._no_script = redis.exceptions.NoScriptError
         self._errors = (redis.RedisError, redis.exceptions.RedisClusterException, OSError)
         self._wire = Wire(self.client) if connection.single_server else None
+        self._places = threading.BoundedSemaphore(MAX_CONNECTIONS) if connection.cluster else None
+        self._busy_seconds = connection.busy_seconds
         self._pool = ThreadPoolExecutor(CLUSTER_THREADS, "mragaudit-store") if connection.cluster else None
 
     def run(self, call: Call) -> Any:
         """Return the answer of one script call."""
+        if self._places is None:
+            return self._run_or_raise(call)
+        if not self._places.acquire(timeout=self._busy_seconds):
+            raise StoreError("busy")
+        try:
+            return self._run_or_raise(call)
+        finally:
+            self._places.release()
+
+    def _run_or_raise(self, call: Call) -> Any:
         try:
             return self._run(call)
         except self._errors as error:
@@ -51,6 +99,7 @@ class Store:
                 return self._wire.evalsha(call)
             return self.client.evalsha(call.script.sha, *call.arguments)
         except self._no_script:
+            self.script_loads += 1
             return self.client.eval(call.script.text, *call.arguments)
 
     def run_all(self, calls: Sequence[Call]) -> list[Any]:
@@ -74,11 +123,11 @@ class Store:
         except StoreError:
             return None
 
-    def secret(self) -> bytes:
-        """Return the secret that keys user hashes, made and kept in the store at its first use."""
+    def secret(self, offer: bytes | None = None) -> bytes:
+        """Return the secret that the store keeps; where it has none, `offer` or a new one becomes it."""
         key = secret_key(self._prefix)
         try:
-            self.client.set(key, secrets.token_hex(SECRET_BYTES), nx=True)
+            self.client.set(key, offer or secrets.token_hex(SECRET_BYTES), nx=True)
             value = self.client.get(key)
         except self._errors as error:
             raise StoreError(reason_of(error)) from error

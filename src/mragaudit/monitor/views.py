@@ -59,7 +59,7 @@ def ranking_view(ranking: Ranking, *, note: str = "") -> Group:
 
 def _heading(ranking: Ranking, note: str) -> Iterator[str]:
     """Yield what the table holds: how many of how many users."""
-    shown = f"{len(ranking.users)} of {ranking.evaluated} users looked at, {ranking.active} active"
+    shown = f"{len(ranking.users)} of {ranking.evaluated} users looked at, {ranking.remembered} remembered"
     yield f"tenant {printable(ranking.tenant)}: {shown}; limits of roles not applied"
     if note:
         yield note

@@ -96,10 +96,11 @@ def draw_figures(
         published=published,
     )
     with mpl.rc_context(STYLE):
-        return {name: _svg(draw(scene)) for name, draw in DRAWINGS.items()}
+        return {name: svg_text(draw(scene)) for name, draw in DRAWINGS.items()}
 
 
-def _svg(figure: Figure) -> str:
+def svg_text(figure: Figure) -> str:
+    """Return a figure as SVG text, the same bytes for the same figure."""
     buffer = StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     return buffer.getvalue().replace("'DejaVu Sans'", FONT_FALLBACK)

@@ -36,7 +36,7 @@ def render(report: ReportInput) -> str:
         "embedded": any(one.embedded for one in report.models),
         **_views(report),
     }
-    page = _environment().get_template("report.html.j2").render(content)
+    page = environment().get_template("report.html.j2").render(content)
     # A lone surrogate has no UTF-8 form; the templates show theirs as words, this covers attribute values.
     return page.encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -87,8 +87,9 @@ def template_text(name: str) -> str:
     return files("mragaudit.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    """Return the environment of all pages: escaping, strict about names, control characters shown."""
+    made = Environment(
         loader=PackageLoader("mragaudit.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -97,8 +98,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(count=words.as_count, share=words.as_share, number=words.as_number)
-    return environment
+    made.filters.update(count=words.as_count, share=words.as_share, number=words.as_number)
+    return made
 
 
 def _shown(value: Any) -> Any:

@@ -17,6 +17,9 @@ METHOD_WORDS = {
     "wilson_two_sided": "two-sided 95 % Wilson",
     "clopper_pearson": "two-sided 95 % Clopper–Pearson",
     "mcnemar_exact": "exact McNemar over documents",
+    "poisson_exact_one_sided_upper": "one-sided 95 % exact Poisson upper bound",
+    "poisson_exact_two_sided": "two-sided 95 % exact Poisson",
+    "median_order_statistics": "95 % between order statistics",
 }
 STAGE_WORDS = {
     "queried": "not asked",

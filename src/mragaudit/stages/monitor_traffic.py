@@ -78,21 +78,16 @@ def _material(
 ) -> Material:
     retrieved = {row.trial_id: row for row in read_shards(retrieval, Retrieval, key=trial_key)}
     disclosed = {} if trials is None else _disclosed(trials)
+    rule = {topic: {str(level): share for level, share in one.items()} for topic, one in profiles.levels.items()}
     width = max((len(row.doc_ids) for row in retrieved.values()), default=1)
     return Material(
-        levels=levels_of(documents, rule=_rule(profiles), generator=generator_for(settings.seed, "monitor levels")),
+        levels=levels_of(documents, rule=rule, generator=generator_for(settings.seed, "monitor levels")),
         trials=attack_trials(
             read_shards(translations, Translation, key=translation_key), retrieved, disclosed=disclosed
         ),
         neighbours=neighbours_of(index_folder, k=max(1, width)),
         sensitive_levels=monitor_settings(settings).sensitive_levels,
     )
-
-
-def _rule(profiles: Profiles) -> dict[str, dict[str, float]] | None:
-    if profiles.levels is None:
-        return None
-    return {topic: {str(level): share for level, share in one.items()} for topic, one in profiles.levels.items()}
 
 
 def _disclosed(trials: Path) -> dict[str, bool | None]:

@@ -11,8 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from mragaudit.errors import ConfigError
@@ -27,6 +29,7 @@ from mragaudit.records.monitoring import Alert
 
 pytestmark = pytest.mark.monitor
 KEY = "a key of twenty byte"
+ROOT = Path(__file__).resolve().parents[3]
 ENVIRON = {"MRAGAUDIT_WEBHOOK_SECRET": KEY}
 Answer = Callable[[BaseHTTPRequestHandler, threading.Event], None]
 """Answers a request; the event is set when the test is over."""
@@ -169,6 +172,30 @@ def test_the_signature_covers_timestamp_and_body(receiver: Callable[..., Receive
     wanted = hmac.new(KEY.encode(), f"{timestamp}.".encode() + body, hashlib.sha256).hexdigest()
     assert headers["X-Mragaudit-Signature"] == f"v1={wanted}"
     assert before <= int(timestamp) <= time.time()
+
+
+def test_the_documented_check_takes_what_is_sent_and_nothing_else(receiver: Callable[..., Receiver]) -> None:
+    text = (ROOT / "docs/monitor/operations.md").read_text(encoding="utf-8")
+    block = text.partition("```python\n")[2].partition("```")[0]
+    documented: dict[str, Any] = {}
+    exec(block, documented)  # noqa: S102 - it is our own page
+    one = receiver(status(200))
+    sink = sink_for(webhook(one.url))
+    sink.send(alert())
+    sink.close()
+    ((_, headers, body),) = one.requests
+    old = headers | {"X-Mragaudit-Timestamp": "1700000000"}
+    check = documented["is_genuine"]
+    assert check(headers, body, KEY.encode())
+    assert not check(headers, body + b" ", KEY.encode())
+    assert not check(headers, body, b"another key of 20 by")
+    assert not check(old, body, KEY.encode())
+
+
+def test_the_documented_alert_is_one() -> None:
+    text = (ROOT / "docs/monitor/operations.md").read_text(encoding="utf-8")
+    shown = msgspec.json.decode(text.partition("```json\n")[2].partition("```")[0], type=Alert)
+    assert [one.signal for one in shown.signals if one.alerting] == ["volume"]
 
 
 def test_a_server_error_is_tried_again_with_the_same_key(receiver: Callable[..., Receiver]) -> None:
@@ -402,8 +429,8 @@ def test_https_and_this_machine_are_taken(url: str) -> None:
 @pytest.mark.parametrize(("value", "found"), [(None, "is not set"), ("", "is not set"), ("short", "holds 5 bytes")])
 def test_a_webhook_without_a_usable_secret_is_refused(value: str | None, found: str) -> None:
     environ = {} if value is None else {"HOOK": value}
+    settings = Webhook.model_validate({"url": "https://example.org", "secret_env": "HOOK"})
     with pytest.raises(ConfigError, match=rf"alerts\.webhook\.secret_env: the environment variable HOOK {found}; set"):
-        settings = Webhook.model_validate({"url": "https://example.org", "secret_env": "HOOK"})
         WebhookDelivery(settings, plain_user_ids=False, environ=environ)
 
 

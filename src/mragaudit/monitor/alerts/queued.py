@@ -113,24 +113,24 @@ class QueuedSink:
 
     def send(self, alert: Alert) -> None:
         """Queue an alert, or drop and count it where the queue is full; returns at once."""
+        with self._lock:
+            taken = self._take(alert)
+        if not taken:
+            self._drop(1)
+
+    def _take(self, alert: Alert) -> bool:
+        """Queue an alert and see to it that there is a thread; return whether there was room."""
+        if self._closed:
+            return False
         try:
-            if self._closed:
-                raise queue.Full
             self._queue.put_nowait(alert)
         except queue.Full:
-            self._drop(1)
-            return
-        self._start()
-
-    def _start(self) -> None:
-        if self._thread is not None and self._thread.is_alive():
-            return
-        with self._lock:
-            if self._closed or (self._thread is not None and self._thread.is_alive()):
-                return
+            return False
+        if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._work, name=f"mragaudit-{self.name}", daemon=True)
             self._thread.start()
             atexit.register(self.close)
+        return True
 
     def _drop(self, count: int) -> None:
         """Count dropped alerts; say so once a minute, since they come in floods."""

@@ -139,7 +139,7 @@ class Operator:
         if not self._token:
             raise HTTPException(NOT_FOUND)
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if not (hmac.compare_digest(given.strip().encode(), self._token) and scheme.lower() == "bearer"):
+        if not (hmac.compare_digest(given.strip().encode("latin-1"), self._token) and scheme.lower() == "bearer"):
             raise HTTPException(UNAUTHORIZED, headers={"www-authenticate": "Bearer"})
 
     async def _hash(self, asked: Who) -> str:

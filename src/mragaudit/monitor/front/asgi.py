@@ -134,11 +134,12 @@ class Inbox:
         return self._kept.popleft()
 
     async def gone(self) -> None:
-        """Return once the client has left; messages that come before are kept, up to a bound."""
-        while not self.left:
+        """Return once the client has left or the request is over; what comes before is kept, up to a bound."""
+        while not (self.left or self._ended.done()):
             if len(self._kept) >= KEPT_MESSAGES:
                 await asyncio.shield(self._ended)
-            await self._fill()
+            else:
+                await self._fill()
 
     def end(self) -> None:
         """Tell the app that its client is not there any more."""
@@ -251,6 +252,8 @@ class Exchange:
             if longest is None or seconds > longest[0]:
                 longest = (seconds, decision, identity)
             decisions.append(decision)
+        if self._over:
+            return []
         if longest is not None and not await self._held(*longest):
             return []
         return decisions

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import get_args
 
+from mragaudit.monitor.alerts import QueuedSink
 from mragaudit.monitor.front.counts import BUCKETS_SECONDS, FrontCounts
 from mragaudit.monitor.front.guard import Guard
 from mragaudit.monitor.front.packages import needed
@@ -20,6 +21,8 @@ with needed("prometheus_client"):
 PREFIX = "mragaudit_monitor"
 PROBLEMS = ("store", "breaker", "input", "internal")
 REFUSALS = ("places", "unidentified")
+SINKS = ("stream", "webhook")
+OUTCOMES = ("sent", "failed", "dropped")
 PROXIED = (
     "recorded",
     "unreported",
@@ -43,6 +46,7 @@ class MonitorCollector(Collector):
         """Yield all metrics."""
         yield from self._of_the_monitor()
         yield from _of_the_front(self._guard.counts)
+        yield from _of_the_sinks([one for one in self._guard.monitor.session.sinks if isinstance(one, QueuedSink)])
 
     def _of_the_monitor(self) -> Iterator[Metric]:
         counts, session = self._guard.monitor.counts, self._guard.monitor.session
@@ -76,6 +80,20 @@ def _of_the_front(counts: FrontCounts) -> Iterator[Metric]:
         buckets=list(zip(bounds, cumulative, strict=True)),
         sum_value=counts.latency.sum_seconds,
     )
+
+
+def _of_the_sinks(sinks: Sequence[QueuedSink]) -> Iterator[Metric]:
+    help_text = "Alerts by what became of them on the way out."
+    deliveries = CounterMetricFamily(f"{PREFIX}_alert_deliveries", help_text, labels=["sink", "outcome"])
+    waiting = GaugeMetricFamily(f"{PREFIX}_alerts_waiting", "Alerts not sent yet.", labels=["sink"])
+    by_name = {one.name: one for one in sinks}
+    for name in sorted({*SINKS, *by_name}):
+        sink = by_name.get(name)
+        for outcome in OUTCOMES:
+            deliveries.add_metric([name, outcome], 0 if sink is None else getattr(sink.counts, outcome))
+        waiting.add_metric([name], 0 if sink is None else sink.waiting)
+    yield deliveries
+    yield waiting
 
 
 def _counter(

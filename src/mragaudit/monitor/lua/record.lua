@@ -126,6 +126,13 @@ local function keys_of_user(count)
   return keys
 end
 
+-- The first write: one that a full memory forbids. After any other, Redis would let the rest grow beyond maxmemory.
+local function note_collection(keys, now)
+  if redis.call('ZADD', keys.collections, 'GT', stamp(now), ARGV[4]) > 0 then
+    keep_newest(keys.collections, COLLECTIONS)
+  end
+end
+
 local function trim(keys, now)
   local returned_before = older_than(now - CONFIG.returned_window)
   redis.call('ZREMRANGEBYSCORE', keys.volume, '-inf', older_than(now - CONFIG.volume_window))
@@ -195,7 +202,7 @@ end
 
 -- Returns false, having added nothing, where the query is known.
 local function record(keys, found, now, today)
-  local time, query, collection = stamp(now), ARGV[3], ARGV[4]
+  local time, query = stamp(now), ARGV[3]
   if redis.call('ZSCORE', keys.returned, query) then return false end
   if redis.call('ZADD', keys.volume, 'NX', time, query) == 0 then return false end
   redis.call('ZADD', keys.returned, time, query)
@@ -205,9 +212,6 @@ local function record(keys, found, now, today)
     redis.call('ZADD', keys.sensitive, 'GT', unpack(found.sensitive))
     keep_newest(keys.sensitive, CONFIG.coverage_most)
     expire(keys.sensitive, CONFIG.returned_window + CONFIG.margin)
-  end
-  if redis.call('ZADD', keys.collections, 'GT', time, collection) > 0 then
-    keep_newest(keys.collections, COLLECTIONS)
   end
   return true
 end
@@ -238,6 +242,7 @@ local function size_of_collection(key)
 end
 
 local function record_user(keys, ids, groups, now)
+  note_collection(keys, now)
   trim(keys, now)
   local own, own_count = own_documents(keys.own, ids)
   local today, base_sensitive, base_total, base_days = baseline(keys.base, now)

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mragaudit.errors import DataError
 from mragaudit.records.documents import Document
 from mragaudit.records.queries import Translation
 from mragaudit.records.replay import SeenDocument
 from mragaudit.records.results import Retrieval
-
-OTHER_TOPICS = "other"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,21 +55,15 @@ class Material:
 
 
 def levels_of(
-    documents: Sequence[Document], *, rule: Mapping[str, Mapping[str, float]] | None, generator: np.random.Generator
+    documents: Sequence[Document], *, rule: Mapping[str, Mapping[str, float]], generator: np.random.Generator
 ) -> dict[str, str]:
-    """Return document id → level: dealt by topic with the shares of `rule`, or the corpus's own without a rule.
-
-    Raises DataError for a topic that the rule does not cover.
-    """
-    if rule is None:
-        return {one.doc_id: one.level for one in documents}
-    return {one.doc_id: _drawn(one.topic, rule=rule, generator=generator) for one in documents}
+    """Return document id → level: dealt with the shares of its topic in `rule`, its own where the topic has none."""
+    return {one.doc_id: _level(one, shares=rule.get(one.topic), generator=generator) for one in documents}
 
 
-def _drawn(topic: str, *, rule: Mapping[str, Mapping[str, float]], generator: np.random.Generator) -> str:
-    shares = rule.get(topic, rule.get(OTHER_TOPICS))
+def _level(document: Document, *, shares: Mapping[str, float] | None, generator: np.random.Generator) -> str:
     if shares is None:
-        raise DataError(f'topic "{topic}" has no levels; add it, or `{OTHER_TOPICS}`, below `levels` of the profiles')
+        return document.level
     names = list(shares)
     return names[int(generator.choice(len(names), p=[shares[one] for one in names]))]
 

@@ -105,15 +105,15 @@ class AttackProfiles(Section):
 class Profiles(Section):
     """Who asks."""
 
-    levels: dict[str, dict[Level, float]] | None = Field(
-        None, description="topic, or `other`, to shares of sensitivity levels; null: the corpus's own levels"
+    levels: dict[str, dict[Level, float]] = Field(
+        default_factory=dict, description="topic → shares of sensitivity levels; a topic not named keeps its own"
     )
     benign: dict[Name, BenignProfile] = Field(min_length=1, description="benign users")
     attackers: AttackProfiles = Field(description="attackers")
 
     @model_validator(mode="after")
     def _whole_shares(self) -> Self:
-        for topic, shares in (self.levels or {}).items():
+        for topic, shares in self.levels.items():
             if not shares or min(shares.values()) < 0 or abs(sum(shares.values()) - 1) > WEIGHT_TOLERANCE:
                 raise ValueError(f"levels.{topic} add up to {sum(shares.values()):g}; they must add up to 1")
         return self

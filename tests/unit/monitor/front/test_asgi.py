@@ -232,6 +232,36 @@ async def test_two_retrievals_of_one_request_are_two_queries_and_one_delay(make_
     assert guard.counts.delayed == 1
 
 
+async def test_of_two_retrievals_at_a_time_a_refused_one_ends_the_wait_of_the_other(make_guard: MakeGuard) -> None:
+    async def both(request: Request) -> Response:
+        found = await asyncio.gather(
+            *(record_retrieval(request, collection="kb", documents=DOCUMENTS) for _ in range(2))
+        )
+        return JSONResponse(found)
+
+    guard = make_guard(volume={"max_queries": 1}, throttle={"delay_seconds": 30.0, "max_delayed": 1})
+    app = MonitorMiddleware(Starlette(routes=[Route("/", both)]), guard=guard, identify=user_of)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://app") as client:
+        answer = await asyncio.wait_for(client.get("/", headers={"x-test-user": "eve"}), 5)
+    assert answer.status_code == 429
+    assert await guard.monitor.hold("eve", "other")
+
+
+async def test_what_a_refused_request_still_reports_is_recorded_without_another_delay(make_guard: MakeGuard) -> None:
+    async def stubborn(request: Request) -> Response:
+        for _ in range(3):
+            assert await record_retrieval(request, collection="kb", documents=DOCUMENTS) == []
+        return PlainTextResponse("answer")
+
+    guard = make_guard(volume={"max_queries": 1}, throttle={"max_delayed": 0})
+    app = MonitorMiddleware(Starlette(routes=[Route("/", stubborn)]), guard=guard, identify=user_of)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://app") as client:
+        answer = await client.get("/", headers={"x-test-user": "eve"})
+    assert answer.status_code == 429
+    assert guard.monitor.counts.decisions == {"throttle": 3}
+    assert guard.counts.refused == {"places": 1}
+
+
 async def test_a_query_id_of_the_host_counts_a_retry_once(make_guard: MakeGuard) -> None:
     async def retried(request: Request) -> Response:
         report_retrieval(request, collection="kb", documents=DOCUMENTS, query_id="job-17")

@@ -1,0 +1,311 @@
+"""The monitor's tables as its page prints them, and what they say in sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from mragaudit.report import words
+from mragaudit.report.tables import Column, Row, TableView, view
+
+NOT_REACHED = "not reached"
+ALL_PROFILES = "all"
+
+
+def text(header: str, key: str) -> Column:
+    """Return a column of words."""
+
+    def show(row: Row) -> str:
+        return words.MISSING if words.is_missing(row[key]) else str(row[key]).replace("_", " ")
+
+    return Column(header=header, show=show, numeric=False)
+
+
+def count(header: str, key: str) -> Column:
+    """Return a column of whole numbers."""
+    return Column(header=header, show=lambda row: words.as_count(row[key]))
+
+
+def decimal(header: str, key: str, *, digits: int = 2) -> Column:
+    """Return a column of numbers with so many decimals."""
+    return Column(header=header, show=lambda row: as_decimal(row[key], digits=digits))
+
+
+def as_decimal(value: Any, *, digits: int) -> str:
+    """Return a number with so many decimals, words for infinity, a dash for none."""
+    if words.is_missing(value):
+        return words.MISSING
+    return NOT_REACHED if math.isinf(float(value)) else f"{float(value):.{digits}f}"
+
+
+def rate(header: str, *, total: str, prefix: str = "") -> list[Column]:
+    """Return share and interval; `total` is the number of units, not evaluated ones among them."""
+
+    def share(row: Row) -> str:
+        return words.as_rate(row[f"{prefix}rate"], n=int(row[total]) - int(row.get("n_not_evaluated", 0)))
+
+    def limits(row: Row) -> str:
+        low, high = row[f"{prefix}ci_low"], row[f"{prefix}ci_high"]
+        return words.as_interval(low, high, method=row[f"{prefix}ci_method"])
+
+    return [Column(header=header, show=share), Column(header="95 % Wilson", show=limits)]
+
+
+def median(header: str, name: str, *, digits: int = 0) -> Column:
+    """Return a median with its limits in brackets; few values have a median and no limits."""
+
+    def show(row: Row) -> str:
+        middle = as_decimal(row[f"{name}_median"], digits=digits)
+        if words.is_missing(row[f"{name}_ci_low"]):
+            return middle
+        low, high = (as_decimal(row[f"{name}_ci_{end}"], digits=digits) for end in ("low", "high"))
+        return f"{middle} [{low}, {high}]"
+
+    return Column(header=header, show=show)
+
+
+def detection_view(detection: pd.DataFrame) -> TableView:
+    """Return what the composite does to every kind of attacker, on the check seeds."""
+    rows = _of(detection, part="check", signal="composite")
+    columns = [
+        text("attacker", "profile"),
+        text("language", "lang"),
+        count("n", "n_attackers"),
+        count("not evaluated", "n_not_evaluated"),
+        count("throttled", "n_detected"),
+        *rate("share", total="n_attackers"),
+        median("documents before", "documents"),
+        median("items before", "items"),
+        median("items disclosed", "disclosed"),
+        median("queries before", "queries"),
+        median("hours", "hours", digits=1),
+        text("signals never evaluated", "signals_never_evaluated"),
+    ]
+    caption = (
+        "Composite, configured thresholds, check seeds. Unit: the attacker, with all accounts. Medians over attackers "
+        "with 95 % limits between order statistics (none below 6 attackers)."
+    )
+    return view(rows, columns, caption=caption)
+
+
+def signals_view(detection: pd.DataFrame) -> TableView:
+    """Return how many attackers each signal alone and the composite throttle, on the check seeds."""
+    rows = _of(detection, part="check")
+    keys = ["profile", "lang"]
+    wide = rows.pivot_table(index=keys, columns="signal", values="n_detected", sort=True).reset_index()
+    known = rows[rows["signal"] == "composite"].set_index(keys)["n_attackers"]
+    wide["n_attackers"] = [known[pair] for pair in zip(wide["profile"], wide["lang"], strict=True)]
+    columns = [text("attacker", "profile"), text("language", "lang"), count("n", "n_attackers")]
+    columns += [count(name, name) for name in ("volume", "coverage", "sensitivity", "composite") if name in wide]
+    return view(
+        wide, columns, caption="Attackers throttled by each signal alone, as long as it alerts, and by the composite."
+    )
+
+
+def alarms_view(alarms: pd.DataFrame, *, signal: str | None = "composite") -> TableView:
+    """Return false alarms of every benign profile on the check seeds and in a log, with and without roles."""
+    rows = alarms[alarms["part"].isin(["check", "log"])]
+    rows = rows if signal is None else rows[rows["signal"] == signal]
+    columns = [
+        text("part", "part"),
+        *([text("signal", "signal")] if signal is None else []),
+        text("profile", "profile"),
+        text("roles", "roles"),
+        count("users", "n_users"),
+        count("not evaluated", "n_not_evaluated"),
+        decimal("user-months", "user_months", digits=1),
+        count("queries", "n_queries"),
+        count("throttled", "n_throttled_queries"),
+        count("spells", "n_spells"),
+        count("alarms", "n_alarms"),
+        decimal("a user-month", "alarms_per_user_month"),
+        Column(header="upper bound", show=lambda row: f"≤ {as_decimal(row['upper'], digits=2)}"),
+        count("users with any", "n_users_alarmed"),
+        *rate("share of users", total="n_users", prefix="users_"),
+    ]
+    caption = (
+        "A false alarm: a query of a benign user at which throttling begins or an alert goes out. Upper bound: "
+        "one-sided 95 % exact Poisson of alarms a user-month."
+    )
+    return view(rows, columns, caption=caption)
+
+
+def recommendation_view(recommendation: pd.DataFrame) -> TableView:
+    """Return the thresholds chosen for each budget and what they do on every part."""
+    rows = recommendation.reindex(columns=[*recommendation.columns, *_absent(recommendation)])
+    columns = [
+        decimal("budget", "budget"),
+        text("part", "part"),
+        Column(
+            header="chosen", show=lambda row: "yes" if bool(row["chosen"]) else "no setting keeps it", numeric=False
+        ),
+        decimal("queries an hour", "max_queries", digits=0),
+        decimal("coverage", "coverage_share"),
+        decimal("sensitivity", "sensitivity_share"),
+        decimal("throttle at", "throttle_at"),
+        Column(header="weights", show=_weights),
+        decimal("user-months", "user_months", digits=1),
+        count("alarms", "n_alarms"),
+        Column(header="upper bound", show=lambda row: as_decimal(row["upper"], digits=2)),
+        count("attackers", "n_attackers"),
+        count("throttled", "n_detected"),
+        Column(header="share", show=lambda row: words.as_share(row["rate"])),
+        Column(
+            header="95 % Wilson",
+            show=lambda row: words.as_interval(row["ci_low"], row["ci_high"], method=row["ci_method"]),
+        ),
+        median("documents before", "documents"),
+    ]
+    caption = (
+        "Chosen on the development seeds: of the settings whose upper bound keeps the budget, the one that throttles "
+        "most attackers, then after fewest documents. Roles granted. Budget and bound: false alarms a user-month."
+    )
+    return view(rows, columns, caption=caption)
+
+
+def _absent(table: pd.DataFrame) -> list[str]:
+    """Return the columns that the table lacks where no setting was chosen at all."""
+    measured = ["max_queries", "coverage_share", "sensitivity_share", "throttle_at", "user_months", "n_alarms", "upper"]
+    measured += ["n_attackers", "n_detected", "rate", "ci_low", "ci_high", "ci_method"]
+    measured += [f"documents_{end}" for end in ("median", "ci_low", "ci_high")]
+    measured += [f"weight_{name}" for name in ("volume", "coverage", "sensitivity")]
+    return [name for name in measured if name not in table.columns]
+
+
+def _weights(row: Row) -> str:
+    return " / ".join(as_decimal(row[f"weight_{name}"], digits=2) for name in ("volume", "coverage", "sensitivity"))
+
+
+def throttling_view(throttling: pd.DataFrame) -> TableView:
+    """Return the closed loop against the open one."""
+    columns = [
+        text("response", "response"),
+        text("attacker", "profile"),
+        text("language", "lang"),
+        count("n", "n_attackers"),
+        count("not evaluated", "n_not_evaluated"),
+        count("throttled", "n_throttled"),
+        median("documents, open", "documents_open"),
+        median("documents, closed", "documents_closed"),
+        median("share saved", "saved_share", digits=2),
+        median("hours, open", "hours_open", digits=1),
+        median("hours, closed", "hours_closed", digits=1),
+    ]
+    caption = "Medians over attackers with 95 % limits between order statistics; configured thresholds, check seeds."
+    return view(throttling, columns, caption=caption)
+
+
+def languages_view(languages: pd.DataFrame) -> TableView:
+    """Return the same sweep in every language on the check seeds."""
+    columns = [
+        text("language", "lang"),
+        count("targets", "n_targets"),
+        count("found", "n_targets_found"),
+        *rate("share found", total="n_targets", prefix="target_found_"),
+        count("distinct documents returned", "distinct_documents"),
+        count("attackers", "n_attackers"),
+        count("not evaluated", "n_not_evaluated"),
+        count("throttled", "n_detected"),
+        *rate("share", total="n_attackers"),
+        median("documents before", "documents"),
+        median("items before", "items"),
+        median("hours", "hours", digits=1),
+        median("documents minus English", "documents_minus_english"),
+        median("hours minus English", "hours_minus_english", digits=1),
+    ]
+    caption = (
+        "Low-and-slow sweep, the same targets in the same order at the same times in each language; check seeds. "
+        "Differences are paired medians."
+    )
+    return view(_of(languages, part="check"), columns, caption=caption)
+
+
+def collections_view(collections: pd.DataFrame) -> TableView:
+    """Return alerts about whole collections on the check seeds and in a log."""
+    columns = [
+        text("part", "part"),
+        text("group", "group"),
+        count("groups", "n_groups"),
+        count("not evaluated", "n_not_evaluated"),
+        count("alerted", "n_alerted"),
+        *rate("share", total="n_groups"),
+        median("hours", "hours", digits=1),
+        count("alerts", "n_alerts"),
+        decimal("a group-month", "alerts_per_group_month"),
+        Column(header="95 % Poisson", show=_alert_limits),
+    ]
+    caption = "Alerts about all users of a tenant together. They never throttle. Unit: the tenant."
+    return view(collections[collections["part"] != "development"], columns, caption=caption)
+
+
+def _alert_limits(row: Row) -> str:
+    if words.is_missing(row["alerts_low"]):
+        return words.MISSING
+    return f"{float(row['alerts_low']):.2f} to {float(row['alerts_high']):.2f}"
+
+
+def _of(table: pd.DataFrame, **wanted: str) -> pd.DataFrame:
+    for name, value in wanted.items():
+        table = table[table[name] == value]
+    return table
+
+
+def missed(detection: pd.DataFrame) -> list[str]:
+    """Return a sentence for each kind of attacker of whom not all were throttled by the composite."""
+    return list(_missed(_of(detection, part="check", signal="composite")))
+
+
+def _missed(rows: pd.DataFrame) -> Iterator[str]:
+    for row in rows.to_dict("records"):
+        known = int(row["n_attackers"]) - int(row["n_not_evaluated"])
+        if row["n_detected"] >= known:
+            continue
+        limits = words.as_interval(row["ci_low"], row["ci_high"], method=row["ci_method"])
+        name, taken = str(row["profile"]).replace("_", " "), as_decimal(row["documents_median"], digits=0)
+        yield (
+            f"{name} ({row['lang']}): {int(row['n_detected'])} of {known} throttled "
+            f"(two-sided 95 % Wilson {limits}), {taken} documents taken (median)."
+        )
+
+
+def roles_needed(alarms: pd.DataFrame) -> list[str]:
+    """Return a sentence for each benign profile whose bound of false alarms is not below 1 without a role."""
+    rows = _of(alarms, part="check", signal="composite")
+    rows = rows[rows["profile"] != ALL_PROFILES]
+    without, granted = (_of(rows, roles=name).set_index("profile") for name in ("without", "with"))
+    return [
+        _role_sentence(str(name), without.loc[name], granted.loc[name])
+        for name in without.index
+        if _over(without.loc[name])
+    ]
+
+
+def _over(row: Any) -> bool:
+    return not words.is_missing(row["upper"]) and float(row["upper"]) >= 1
+
+
+def _role_sentence(name: str, without: Any, granted: Any) -> str:
+    def figures(row: Any) -> str:
+        months, bound = as_decimal(row["user_months"], digits=1), as_decimal(row["upper"], digits=2)
+        return f"{int(row['n_alarms'])} alarms in {months} user-months (bound {bound})"
+
+    verdict = "still not below 1" if _over(granted) else "below 1"
+    return f"{name.replace('_', ' ')}: without a role {figures(without)}; with its role {figures(granted)}, {verdict}."
+
+
+def unevaluated(detection: pd.DataFrame, alarms: pd.DataFrame) -> list[str]:
+    """Return a sentence for each signal that no query of the check seeds could evaluate."""
+    frames = (_of(detection, part="check", signal="composite"), _of(alarms, part="check", signal="composite"))
+    everywhere = [_words_of(cell) for frame in frames for cell in frame["signals_never_evaluated"]]
+    missing = set.intersection(*everywhere) if everywhere else set()
+    return [
+        f"{name} was never evaluated: the collection is smaller than the monitor's min_collection, or its size unknown."
+        for name in sorted(missing)
+    ]
+
+
+def _words_of(cell: Any) -> set[str]:
+    return set() if words.is_missing(cell) else set(str(cell).split())
