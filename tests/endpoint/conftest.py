@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from endpoint_requests import Make
 
 from mragaudit.llm.openai_http import OpenAIHttpBackend
-
-Make = Callable[..., OpenAIHttpBackend]
 
 
 @pytest.fixture

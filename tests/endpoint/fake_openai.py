@@ -176,7 +176,8 @@ class FakeServer:
         content = (json.dumps(answer) if fault.body is None else fault.body).encode()
         content = content[: len(content) - fault.cut_bytes]
         response = web.StreamResponse(
-            status=status, headers={**fault.headers, "Content-Type": "application/json", "Content-Length": str(len(content))}
+            status=status,
+            headers={**fault.headers, "Content-Type": "application/json", "Content-Length": str(len(content))},
         )
         await response.prepare(request)
         await response.write(content[: len(content) // 2])
@@ -225,12 +226,12 @@ class FakeServer:
             answer["usage"] = {"prompt_tokens": len(prompt), "completion_tokens": len(drawn)}
         return 200, answer
 
-    def _logprobs(
-        self, seen: Seen, *, before: str, prompt: list[str], drawn: list[str], chat: bool
-    ) -> dict[str, Any]:
+    def _logprobs(self, seen: Seen, *, before: str, prompt: list[str], drawn: list[str], chat: bool) -> dict[str, Any]:
         candidates = [" BLOCK", " ALLOW", "BLOCK", "ALLOW", *(f" {word}" for word in WORDS)]
         top = {token: logprob_of(token, before=before) for token in candidates}
-        kept = dict(sorted(top.items(), key=lambda pair: -pair[1])[: seen.body.get("top_logprobs", seen.body["logprobs"])])
+        kept = dict(
+            sorted(top.items(), key=lambda pair: -pair[1])[: seen.body.get("top_logprobs", seen.body["logprobs"])]
+        )
         if chat:
             return {"content": [{"top_logprobs": [{"token": t, "logprob": p} for t, p in kept.items()]}]}
         tokens = [*prompt, *drawn] if seen.body.get("echo") else drawn

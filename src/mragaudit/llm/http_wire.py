@@ -262,14 +262,13 @@ def _first_tokens(found: _Logprobs | None) -> dict[str, float]:
 def first_token_scores(top: Mapping[str, float], *, options: Sequence[str], lead: str) -> tuple[float, ...]:
     """Return the log-probability of each option's first token, in the order of the options.
 
-    An option's first token is the longest of the likeliest tokens that begins it. Raises ValueError, with what is
-    wrong, for an option that none begins, or for two options that begin with the same token.
+    An option's first token is the longest of the likeliest tokens that begins it, all options with their leading
+    space or, where that fails, all without. Raises ValueError, with what is wrong, for an option that none begins, or
+    for two options that begin with the same token.
     """
     shown = {token.replace("▁", " "): logprob for token, logprob in top.items()}
-    for before in dict.fromkeys((lead, "")):
-        begins = [_first_token(shown, before + option) for option in options]
-        if None not in begins:
-            break
+    found = [[_first_token(shown, before + option) for option in options] for before in (lead, "")]
+    begins = min(found, key=lambda tokens: tokens.count(None))
     for option, token in zip(options, begins, strict=True):
         if token is None:
             raise ValueError(f'"{option}" begins with none of the {len(top)} likeliest tokens')
