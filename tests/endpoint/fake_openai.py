@@ -32,7 +32,9 @@ class Fault:
     body: str | None = None
     """In place of the answer."""
     cut_bytes: int = 0
-    """Bytes missing at the end of a body that is whole by its Content-Length."""
+    """Bytes missing at the end of a body, of which Content-Length knows nothing."""
+    break_off: bool = False
+    """Close the connection in the middle of the body."""
     drop: bool = False
     """Close the connection without an answer."""
     sleep_seconds: float = 0.0
@@ -181,6 +183,10 @@ class FakeServer:
         )
         await response.prepare(request)
         await response.write(content[: len(content) // 2])
+        if fault.break_off:
+            assert request.transport is not None
+            request.transport.close()
+            return response
         if fault.sleep_seconds:
             await asyncio.sleep(fault.sleep_seconds)
         await response.write(content[len(content) // 2 :])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from mragaudit.errors import BackendError, RequestError
@@ -11,6 +12,9 @@ from mragaudit.llm.http_client import Call, Client
 from mragaudit.llm.http_endpoint import Endpoint, Limits
 from mragaudit.llm.http_wire import (
     Dialect,
+    EchoScore,
+    TopTokens,
+    estimate_prompt,
     estimate_tokens,
     first_token_scores,
     token_count,
@@ -23,6 +27,7 @@ from mragaudit.protocols import (
     GenerateRequest,
     Meter,
     OptionScores,
+    Prompt,
 )
 
 T = TypeVar("T")
@@ -50,12 +55,14 @@ class Asker:
     async def complete(self, request: GenerateRequest, position: int) -> Completion | Failure:
         """Return the answer; raises RequestError with the position for a prompt that cannot be asked."""
         check_prompt(request.prompt, position=position)
-        body = _encoded(lambda: self._dialect.generate_body(request), position=position)
+        with _encoding(position):
+            body = self._dialect.generate_body(request)
 
         def read(content: bytes) -> Completion:
-            return self._dialect.completion(content, request=request, body=body)
+            return self._dialect.completion(content, request=request)
 
-        return await self._ask(body, read, room=request.max_tokens, position=position)
+        tokens = estimate_prompt(request.prompt) + request.max_tokens
+        return await self._ask(body, read, tokens=tokens, position=position)
 
     async def choose(self, request: ChooseRequest, position: int) -> OptionScores | Failure:
         """Return the options' log-probabilities; raises RequestError where the endpoint gives none for one."""
@@ -71,7 +78,8 @@ class Asker:
 
     async def count(self, text: str) -> int:
         """Return the server's number of tokens of a text, without special tokens; raises BackendError for none."""
-        body = _encoded(lambda: tokenize_body(text, model=self._dialect.model), position=0)
+        with _encoding(0):
+            body = tokenize_body(text, model=self._dialect.model)
         call = Call(url=self._tokenize_url, body=body, read=token_count, tokens=0, position=None)
         count = await self._client.ask(call)
         if isinstance(count, Failure):
@@ -82,26 +90,39 @@ class Asker:
         return count
 
     async def _echoed(self, request: ChooseRequest, position: int) -> OptionScores | Failure:
-        """One request an option, after the prompt."""
-        scores: list[float] = []
-        prompt_tokens = 0
+        """One request an option, one after another, so that no more are under way than allowed."""
+        scores: list[EchoScore] = []
         for option in request.options:
-            body = _encoded(lambda: self._dialect.echo_body(request.prompt, option), position=position)  # noqa: B023 - called at once
-            found = await self._ask(body, self._dialect.reader_of_echo(option), room=1, position=position)
+            found = await self._echo(request.prompt, option, position=position)
             if isinstance(found, Failure):
                 return found
-            if found is None:
-                raise RequestError(
-                    f'{self._url} gives no log-probabilities of its own for the option "{option}"', position=position
-                )
-            scores.append(found.logprob)
-            prompt_tokens = found.prompt_tokens
-        return OptionScores(logprobs=tuple(scores), prompt_tokens=prompt_tokens)
+            scores.append(found)
+        return OptionScores(
+            logprobs=tuple(score.logprob for score in scores),
+            prompt_tokens=max((score.prompt_tokens for score in scores), default=0),
+        )
+
+    async def _echo(self, prompt: Prompt, option: str, *, position: int) -> EchoScore | Failure:
+        with _encoding(position):
+            body = self._dialect.echo_body(prompt, option)
+        tokens = estimate_prompt(prompt) + estimate_tokens(option) + 1
+        found = await self._ask(body, self._dialect.reader_of_echo(option), tokens=tokens, position=position)
+        if found is None:
+            raise RequestError(
+                f'{self._url} gives no log-probabilities of its own for the option "{option}"', position=position
+            )
+        return found
 
     async def _topped(self, request: ChooseRequest, position: int) -> OptionScores | Failure:
         """One request for all options."""
-        body = _encoded(lambda: self._dialect.top_body(request.prompt), position=position)
-        found = await self._ask(body, lambda content: self._dialect.top(content, body=body), room=1, position=position)
+        with _encoding(position):
+            body = self._dialect.top_body(request.prompt)
+
+        def read(content: bytes) -> TopTokens:
+            return self._dialect.top(content, prompt=request.prompt)
+
+        tokens = estimate_prompt(request.prompt) + 1
+        found = await self._ask(body, read, tokens=tokens, position=position)
         if isinstance(found, Failure):
             return found
         try:
@@ -110,15 +131,13 @@ class Asker:
             raise RequestError(f"{self._url}: {error}", position=position) from error
         return OptionScores(logprobs=scores, prompt_tokens=found.prompt_tokens)
 
-    async def _ask(self, body: bytes, read: Callable[[bytes], T], *, room: int, position: int) -> T | Failure:
-        tokens = estimate_tokens(body) + room
+    async def _ask(self, body: bytes, read: Callable[[bytes], T], *, tokens: int, position: int) -> T | Failure:
         return await self._client.ask(Call(url=self._url, body=body, read=read, tokens=tokens, position=position))
 
 
-def _encoded(encode: Callable[[], bytes], *, position: int) -> bytes:
+@contextmanager
+def _encoding(position: int) -> Iterator[None]:
     try:
-        return encode()
+        yield
     except UnicodeEncodeError as error:
-        raise RequestError(
-            "its text holds half a surrogate pair, which has no UTF-8 form", position=position
-        ) from error
+        raise RequestError("its text has half a surrogate pair, which has no UTF-8 form", position=position) from error

@@ -147,7 +147,7 @@ class Dialect:
             return {"prompt": completion_text(prompt)}
         return {"messages": [{"role": turn.speaker, "content": turn.content} for turn in prompt.messages]}
 
-    def completion(self, content: bytes, *, request: GenerateRequest, body: bytes) -> Completion:
+    def completion(self, content: bytes, *, request: GenerateRequest) -> Completion:
         """Return the answer in a reply; raises LostCallError where it holds none, BackendError without token counts."""
         answer = decode(content)
         choice = answer.choices[0]
@@ -157,7 +157,7 @@ class Dialect:
             raise LostCallError("the answer has no text")
         kept = AnswerText(request.stop)
         stopped = kept.add(text.encode("utf-8", errors="replace"))
-        usage = self._usage(answer, body=body, text=text)
+        usage = self._usage(answer, prompt=request.prompt, text=text)
         return Completion(
             text=kept.text(),
             finish_reason="stop" if stopped else reason,
@@ -165,19 +165,19 @@ class Dialect:
             completion_tokens=usage.completion_tokens,
         )
 
-    def top(self, content: bytes, *, body: bytes) -> TopTokens:
+    def top(self, content: bytes, *, prompt: Prompt) -> TopTokens:
         """Return the likeliest first tokens in a reply; raises what `completion` does."""
         answer = decode(content)
         return TopTokens(
             logprobs=_first_tokens(answer.choices[0].logprobs),
-            prompt_tokens=self._usage(answer, body=body, text="").prompt_tokens,
+            prompt_tokens=self._usage(answer, prompt=prompt, text="").prompt_tokens,
         )
 
     def reader_of_echo(self, option: str) -> Callable[[bytes], EchoScore | None]:
         """Return what reads an option's score from a reply."""
         return lambda content: echoed_score(content, option=option, lead=self.lead)
 
-    def _usage(self, answer: _Answer, *, body: bytes, text: str) -> _Usage:
+    def _usage(self, answer: _Answer, *, prompt: Prompt, text: str) -> _Usage:
         if answer.usage is not None:
             return answer.usage
         if not self.estimate_usage:
@@ -185,7 +185,7 @@ class Dialect:
                 "openai_http: the endpoint reports no token counts (usage); set openai_http.usage: estimated to have "
                 "them estimated from the lengths of the texts"
             )
-        return _Usage(prompt_tokens=estimate_tokens(body), completion_tokens=estimate_tokens(text.encode()))
+        return _Usage(prompt_tokens=estimate_prompt(prompt), completion_tokens=estimate_tokens(text))
 
 
 def completion_text(prompt: Prompt) -> str:
@@ -298,9 +298,14 @@ def token_count(content: bytes) -> int:
         raise LostCallError("the answer of /tokenize holds no list `tokens`") from error
 
 
-def estimate_tokens(content: bytes) -> int:
+def estimate_tokens(text: str) -> int:
     """Return about how many tokens a text has, by the length of its UTF-8 form; more than 0 but for an empty text."""
-    return -(-len(content) // BYTES_PER_TOKEN)
+    return -(-len(text.encode("utf-8", errors="surrogatepass")) // BYTES_PER_TOKEN)
+
+
+def estimate_prompt(prompt: Prompt) -> int:
+    """Return about how many tokens a prompt has, without those of a chat template."""
+    return sum(estimate_tokens(message.content) for message in prompt.messages)
 
 
 def estimated_head(text: str, max_tokens: int) -> str:

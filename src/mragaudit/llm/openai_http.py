@@ -173,7 +173,7 @@ class OpenAIHttpBackend:
         Raises BackendError when the server does not count.
         """
         if not self._counts_by_server:
-            return estimate_tokens(text.encode("utf-8", errors="surrogatepass"))
+            return estimate_tokens(text)
         if text not in self._counts:
             self._counts[text] = self._thread.run(self._count(text))
         return self._counts[text]

@@ -59,9 +59,7 @@ def test_a_variable_that_holds_no_key_is_named_without_what_it_holds(
     value: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PLANTED_KEY", value)
-    with pytest.raises(
-        ConfigError, match=f"PLANTED_KEY.* {said}"
-    ) as raised:
+    with pytest.raises(ConfigError, match=f"PLANTED_KEY.* {said}") as raised:
         open_endpoint("https://host/v1", api_key_env="PLANTED_KEY", ca_file=None)
     assert "two words" not in str(raised.value)
 
@@ -73,7 +71,7 @@ def test_a_key_in_place_of_its_variables_name_is_refused_without_being_repeated(
 
 
 def test_a_file_of_certificates_that_is_absent_or_none_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match='there is no file "nowhere[.]pem"'):
+    with pytest.raises(ConfigError, match='there is no file "nowhere'):
         open_endpoint("https://host/v1", api_key_env=None, ca_file="nowhere.pem")
     (tmp_path / "text.pem").write_text("no certificate")
     with pytest.raises(ConfigError, match="holds no PEM certificates"):

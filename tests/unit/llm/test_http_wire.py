@@ -41,7 +41,7 @@ def answered(
 ) -> Completion:
     usage = {"prompt_tokens": 11, "completion_tokens": 3, "total_tokens": 14} if usage is None else usage
     content = json.dumps({"id": "x", "choices": [choice], **({"usage": usage} if usage else {})}).encode()
-    return dialect(**over).completion(content, request=request, body=b"x" * 10)
+    return dialect(**over).completion(content, request=request)
 
 
 def test_a_completion_is_asked_for_with_the_few_shot_text_greedily_and_unstreamed() -> None:
@@ -104,7 +104,7 @@ def test_an_answer_that_is_none_is_a_lost_call(choice: dict[str, Any], said: str
 @pytest.mark.parametrize("content", [b'{"choices": [{"te', b'{"choices": []}', b"{}", b"\xff", b'{"choices": "x"}'])
 def test_an_answer_in_another_form_is_a_lost_call(content: bytes) -> None:
     with pytest.raises(LostCallError):
-        dialect().completion(content, request=REQUEST, body=b"")
+        dialect().completion(content, request=REQUEST)
 
 
 def test_missing_token_counts_are_an_error_unless_estimates_are_asked_for() -> None:
@@ -112,7 +112,7 @@ def test_missing_token_counts_are_an_error_unless_estimates_are_asked_for() -> N
     with pytest.raises(BackendError, match="usage: estimated"):
         answered(choice, usage={})
     found = answered(choice, usage={}, estimate_usage=True)
-    assert (found.prompt_tokens, found.completion_tokens) == (4, 4)
+    assert (found.prompt_tokens, found.completion_tokens) == (2 + 3 + 1 + 3, 4)
 
 
 def echo(tokens: list[str], values: list[float | None], *, generated: int = 1, **usage: Any) -> bytes:
@@ -189,12 +189,12 @@ def test_two_options_that_begin_with_one_token_cannot_be_told_apart() -> None:
 )
 def test_both_forms_of_log_probabilities_are_read(logprobs: dict[str, Any]) -> None:
     content = json.dumps({"choices": [{"text": "", "logprobs": logprobs}], "usage": {"prompt_tokens": 3}}).encode()
-    found = dialect().top(content, body=b"")
+    found = dialect().top(content, prompt=PROMPT)
     assert (found.logprobs, found.prompt_tokens) == ({" BLOCK": -0.5, " ALLOW": -1.5}, 3)
 
 
 def test_tokens_are_estimated_at_a_third_of_the_bytes_rounded_up() -> None:
-    assert [estimate_tokens(text.encode()) for text in ("", "a", "abc", "abcd", "漢字", "سلام")] == [0, 1, 1, 2, 2, 3]
+    assert [estimate_tokens(text) for text in ("", "a", "abc", "abcd", "漢字", "سلام")] == [0, 1, 1, 2, 2, 3]
 
 
 @pytest.mark.parametrize(
