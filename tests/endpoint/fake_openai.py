@@ -150,6 +150,9 @@ class FakeServer:
     async def _close(self) -> None:
         assert self._runner is not None
         await self._runner.cleanup()
+        if self._ssl_context:
+            # aiohttp's server does not wait for the farewell of its TLS connections.
+            await asyncio.sleep(0.2)
 
     async def _models(self, _request: web.Request) -> web.Response:
         return web.json_response({"object": "list", "data": [{"id": MODEL, "object": "model"}]})

@@ -88,3 +88,5 @@ def test_a_server_that_nobody_vouches_for_gets_no_request(make: Make, certificat
         assert server.seen == []
         trusting = make(server.base_url, api_key_env="PLANTED_KEY", ca_file=str(certificate[0]))
         assert len(texts(trusting.generate(asks(2)))) == 2
+        # A TLS connection ends with a word from both sides, so the server must still be there.
+        trusting.close()
