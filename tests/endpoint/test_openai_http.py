@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from endpoint_requests import OPTIONS, Make, ask, asks, choice, prompt, texts
 from fake_openai import FakeServer, digest_words, logprob_of, tokens_of
 
+from mragaudit.config import load_settings, read_settings
 from mragaudit.config.settings import Role
-from mragaudit.errors import BackendError, RequestError
+from mragaudit.errors import BackendError, ConfigError, RequestError
 from mragaudit.llm.openai_http import OpenAIHttpBackend
 from mragaudit.protocols import Completion, GenerateRequest, OptionScores
-from mragaudit.stages.models import identity_of, load_backend
+from mragaudit.stages.models import LANGUAGE_ROLES, identity_of, load_backend, require_endpoints
 
 pytestmark = pytest.mark.http
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -184,3 +189,28 @@ def test_hostile_characters_travel_both_ways_unchanged(make: Make) -> None:
 def test_further_fields_are_sent(server: FakeServer, make: Make) -> None:
     list(make(server.base_url, extra_body={"seed": 7}).generate(asks(1)))
     assert server.seen[-1].body["seed"] == 7
+
+
+def test_a_packaged_models_hash_left_in_a_role_is_found_before_the_first_job() -> None:
+    options = {"base_url": "http://127.0.0.1:8000/v1"}
+    roles = {"judge": {"backend": "openai_http", "model": "m", "options": options}}
+    with pytest.raises(ConfigError, match=r'"roles.judge.options": .*set the role\'s sha256: null'):
+        require_endpoints(load_settings({"roles": roles}))
+    options["concurency"] = "3"
+    with pytest.raises(ConfigError, match='"concurency" is no option of it; did you mean "concurrency"'):
+        require_endpoints(load_settings({"roles": roles}))
+
+
+def test_the_example_config_names_an_endpoint_for_every_language_role() -> None:
+    settings = read_settings([ROOT / "config.yaml", ROOT / "resources/configs/endpoint.yaml"])
+    require_endpoints(settings)
+    found = {name: identity_of(getattr(settings.roles, name)) for name in LANGUAGE_ROLES}
+    assert {one.backend for one in found.values()} == {"openai_http"}
+    assert found["judge"].rendering == "chat+top"
+
+
+def test_every_option_of_the_backend_stands_in_its_page() -> None:
+    page = (ROOT / "docs/endpoints.md").read_text(encoding="utf-8")
+    role = {"model", "sha256", "rendering", "context_tokens", "threads", "attempts"}
+    options = set(inspect.signature(OpenAIHttpBackend).parameters) - role
+    assert [name for name in sorted(options) if f"`{name}`" not in page] == []

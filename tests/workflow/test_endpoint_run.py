@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pipeline import Pipeline, case_settings
+from pipeline import REPOSITORY, Pipeline, case_settings
 
 from mragaudit.config import Settings
 from mragaudit.records.base import iter_records
@@ -74,3 +77,22 @@ def test_trials_lost_to_a_faulty_endpoint_are_not_evaluated_and_filled_by_the_sa
         assert [row["lost"] for row in generated(pipeline)] == [None] * len(rows)
         made = Counter(seen.text for seen in server.seen if not seen.body.get("echo"))
         assert made.total() - len(made) == len(lost)
+
+
+@pytest.mark.slow
+def test_the_example_config_dry_runs(tmp_path: Path) -> None:
+    shutil.copy(REPOSITORY / "config.yaml", tmp_path)
+    command = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        "--cores",
+        "1",
+        "--dry-run",
+        "--snakefile",
+        str(REPOSITORY / "Snakefile"),
+    ]
+    command += ["--configfile", str(REPOSITORY / "resources/configs/endpoint.yaml")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "results/endpoint/report.html" in done.stdout + done.stderr

@@ -9,15 +9,16 @@ from mragaudit.errors import ConfigError
 from mragaudit.llm.http_endpoint import is_loopback
 from mragaudit.llm.retry import RetryingBackend
 from mragaudit.protocols import Backend, Embedder, ModelIdentity
-from mragaudit.registry import create, locate
+from mragaudit.registry import checked_options, create, locate
 
 LANGUAGE_ROLES = ("translator", "back_translator", "judge", "generator")
 REMOTE_OPTION = "base_url"
 
 
 def identity_of(role: Role) -> ModelIdentity:
-    """Return what determines a role's answers, without loading its model."""
-    identity: ModelIdentity = locate("llm", role.backend).identify(**_options(role))
+    """Return what determines a role's answers, without loading its model; raises ConfigError for bad options."""
+    options = checked_options("llm", role.backend, options=_options(role))
+    identity: ModelIdentity = locate("llm", role.backend).identify(**options)
     return identity
 
 
@@ -41,6 +42,17 @@ def load_embedder(role: EmbedderRole, *, threads: int) -> Embedder:
 def _options(role: Role) -> dict[str, object]:
     given = {"model": role.model, "sha256": role.sha256, "rendering": role.rendering}
     return {**given, "context_tokens": role.context_tokens, **role.options}
+
+
+def require_endpoints(settings: Settings) -> None:
+    """Raise ConfigError for a role behind an endpoint that cannot be asked as it is set; nothing is asked now."""
+    for name in LANGUAGE_ROLES:
+        role = getattr(settings.roles, name)
+        if REMOTE_OPTION in role.options:
+            try:
+                identity_of(role)
+            except ConfigError as error:
+                raise ConfigError(f'config key "roles.{name}.options": {error}') from error
 
 
 def require_local(settings: Settings) -> None:
