@@ -109,6 +109,19 @@ def test_closing_early_ends_the_calls_under_way(make: Make) -> None:
         assert len(texts(backend.generate(asks(3)))) == 3
 
 
+def test_closing_the_backend_ends_the_calls_of_an_answer_that_nobody_took(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    with FakeServer(latency_seconds=0.2) as server:
+        backend = make(server.base_url, concurrency=4)
+        running = backend.generate(asks(100))
+        next(running)
+        backend.close()
+        assert len(server.seen) <= 12
+        running.close()  # type: ignore[attr-defined]
+    assert caplog.text == ""
+
+
 def test_nothing_is_asked_before_the_first_answer_is_wanted(make: Make) -> None:
     with FakeServer() as server:
         make(server.base_url).generate(asks(3))

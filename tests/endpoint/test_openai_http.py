@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from endpoint_requests import OPTIONS, Make, ask, asks, choice, prompt, texts
-from fake_openai import FakeServer, digest_words, logprob_of, tokens_of
+from fake_openai import FakeServer, Fault, digest_words, logprob_of, tokens_of
 
 from mragaudit.config import load_settings, read_settings
 from mragaudit.config.settings import Role
@@ -97,6 +97,13 @@ def test_an_endpoint_without_log_probabilities_for_an_option_says_what_to_set(
 ) -> None:
     with FakeServer(**kind) as server, pytest.raises(RequestError, match=said):
         list(make(server.base_url, **options).choose([choice("Allowed?")]))
+
+
+def test_a_server_that_refuses_an_echo_as_if_it_were_broken_says_what_to_set(make: Make) -> None:
+    fault = Fault(status=500, body='{"error": {"code": 500, "message": "Only no echo is supported"}}')
+    said = r"HTTP 500: Only no echo is supported .*set .*logprobs: top"
+    with FakeServer(fault=lambda _number, _seen: fault) as server, pytest.raises(RequestError, match=said):
+        list(make(server.base_url, attempts=2).choose([choice("Allowed?")]))
 
 
 def test_counts_may_come_from_the_server(server: FakeServer, make: Make) -> None:

@@ -107,6 +107,9 @@ class Asker:
             body = self._dialect.echo_body(prompt, option)
         tokens = estimate_prompt(prompt) + estimate_tokens(option) + 1
         found = await self._ask(body, self._dialect.reader_of_echo(option), tokens=tokens, position=position)
+        if isinstance(found, Failure) and "echo" in found.reason:
+            # llama.cpp's server refuses it with a status that stands for faults that pass.
+            raise RequestError(f"{self._url}: {found.reason}", position=position)
         if found is None:
             raise RequestError(
                 f'{self._url} gives no log-probabilities of its own for the option "{option}"', position=position

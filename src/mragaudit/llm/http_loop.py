@@ -37,23 +37,31 @@ class LoopThread:
             self._thread.start()
         return self._loop
 
-    @property
-    def started(self) -> bool:
-        """Whether anything was run."""
-        return self._loop is not None
-
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Return what the coroutine returns."""
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
 
+    def cancel_all(self) -> None:
+        """Cancel what still runs and wait for its end."""
+        if self._loop is not None:
+            self.run(_cancel_others())
+
     def close(self) -> None:
-        """End loop and thread; may be called twice."""
+        """End loop and thread, and all that still runs; may be called twice."""
         if self._loop is None or self._thread is None:
             return
+        self.cancel_all()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
         self._loop = self._thread = None
+
+
+async def _cancel_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 class Stream(Generic[T]):
@@ -86,7 +94,8 @@ class Stream(Generic[T]):
             end = item
         finally:
             if end is None:
-                self._thread.loop.call_soon_threadsafe(task.cancel)
+                if not task.done():
+                    task.get_loop().call_soon_threadsafe(task.cancel)
                 while not isinstance(self._results.get(), _End):
                     continue
         if end.error is not None:

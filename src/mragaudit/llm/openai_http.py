@@ -197,7 +197,8 @@ class OpenAIHttpBackend:
         return text[:fits]
 
     def close(self) -> None:
-        """Close all connections; may be called twice."""
+        """End all calls and close all connections; may be called twice."""
+        self._thread.cancel_all()
         if self._asker is not None:
             self._thread.run(self._asker.close())
             self._asker = None
