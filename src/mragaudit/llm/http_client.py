@@ -182,7 +182,7 @@ class Client:
         return Reply(url=call.url, status=response.status, headers=response.headers, content=content)
 
     def _words(self, reply: Reply, call: Call[T]) -> str:
-        return self._endpoint.redact(server_words(reply.content, asked=call.body))
+        return server_words(reply.content, asked=call.body, redact=self._endpoint.redact)
 
     async def _refusal(self, reply: Reply, call: Call[T]) -> BackendError:
         return refusal(

@@ -46,13 +46,25 @@ class Endpoint:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """How much may be asked."""
+    """How much may be asked; raises ConfigError for a limit of nothing."""
 
+    concurrency: int
+    """Calls under way at once."""
     attempts: int
     timeout_seconds: float
     """Of one attempt, from connecting to the last byte."""
     requests_per_minute: float | None
     tokens_per_minute: float | None
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            require_positive(name, getattr(self, name))
+
+
+def require_positive(name: str, value: float | None) -> None:
+    """Raise ConfigError for an option that is 0 or less; None is no limit."""
+    if value is not None and value <= 0:
+        raise ConfigError(f"openai_http.{name} is {value:g}; it must be above 0")
 
 
 def open_endpoint(base_url: str, *, api_key_env: str | None, ca_file: str | None) -> Endpoint:

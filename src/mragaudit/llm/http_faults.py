@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -101,12 +101,12 @@ def refusal(reply: Reply, *, words: str, model: str, served: Sequence[str], posi
     return BackendError(f"{said}; openai_http.base_url usually ends in /v1, and its /models lists the models' names")
 
 
-def server_words(content: bytes, *, asked: bytes) -> str:
-    """Return what an error's body says, on one line and cut; not at all where it quotes the request.
+def server_words(content: bytes, *, asked: bytes, redact: Callable[[str], str]) -> str:
+    """Return what an error's body says, redacted, on one line and cut; not at all where it quotes the request.
 
     A request holds documents and queries; what a log or an error shows must not.
     """
-    text = " ".join(_message(content).split())[:LONGEST_WORDS_CHARS]
+    text = " ".join(redact(_message(content)).split())[:LONGEST_WORDS_CHARS]
     request = " ".join(asked.decode("utf-8", errors="replace").split())
     starts = range(len(text) - QUOTE_CHARS + 1)
     if any(text[start : start + QUOTE_CHARS] in request for start in starts):

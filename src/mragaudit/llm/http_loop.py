@@ -107,7 +107,9 @@ class Stream(Generic[T]):
         return task
 
     def _finish(self, task: asyncio.Task[None]) -> None:
-        self._results.put(_End(None if task.cancelled() else task.exception()))
+        # Whoever still waits must not take a part of the results for all of them.
+        closed = RuntimeError("the backend was closed before all calls were answered")
+        self._results.put(_End(closed if task.cancelled() else task.exception()))
 
     async def _work_all(self) -> None:
         positions = iter(range(self._length))

@@ -13,6 +13,7 @@ import msgspec
 
 from mragaudit.errors import BackendError
 from mragaudit.llm.base import AnswerText, rounded_logprob
+from mragaudit.llm.http_endpoint import require_positive
 from mragaudit.llm.http_faults import LostCallError
 from mragaudit.llm.rendering import render_completion
 from mragaudit.protocols import Completion, GenerateRequest, Prompt
@@ -108,6 +109,9 @@ class Dialect:
     """Fields added to every request."""
     estimate_usage: bool
     """Whether to estimate token counts that an answer lacks; else such an answer is an error."""
+
+    def __post_init__(self) -> None:
+        require_positive("top_logprobs", self.top_count)
 
     @property
     def path(self) -> str:

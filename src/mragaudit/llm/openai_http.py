@@ -82,14 +82,6 @@ class OpenAIHttpBackend:
             logprobs=logprobs,
             extra_body=extra_body,
         )
-        _require_positive(
-            concurrency=concurrency,
-            attempts=attempts,
-            timeout_seconds=timeout_seconds,
-            requests_per_minute=requests_per_minute,
-            tokens_per_minute=tokens_per_minute,
-            top_logprobs=top_logprobs,
-        )
         self.meter = Meter()
         self._endpoint = open_endpoint(base_url, api_key_env=api_key_env, ca_file=ca_file)
         self._dialect = Dialect(
@@ -101,12 +93,12 @@ class OpenAIHttpBackend:
             estimate_usage=usage == "estimated",
         )
         self._limits = Limits(
+            concurrency=concurrency,
             attempts=attempts,
             timeout_seconds=timeout_seconds,
             requests_per_minute=requests_per_minute,
             tokens_per_minute=tokens_per_minute,
         )
-        self._concurrency = concurrency
         self._counts_by_server = tokenizer == "server"
         self._counts = {"": 0}
         self._thread = LoopThread()
@@ -210,7 +202,7 @@ class OpenAIHttpBackend:
         stream = Stream(
             lambda position: ask(requests[position], position),
             length=len(requests),
-            concurrency=self._concurrency,
+            concurrency=self._limits.concurrency,
             backlog=self.batch_calls,
             thread=self._thread,
         )
@@ -241,9 +233,3 @@ def _digest_of(extra_body: dict[str, Any]) -> str:
         return ""
     content = msgspec.json.encode(extra_body, order="deterministic")
     return f" body:{hashlib.sha256(content).hexdigest()[:16]}"
-
-
-def _require_positive(**options: float | None) -> None:
-    for name, value in options.items():
-        if value is not None and value <= 0:
-            raise ConfigError(f"openai_http.{name} is {value:g}; it must be above 0")

@@ -88,9 +88,15 @@ def test_a_refusal_for_good_says_what_would_be_right(status: int, model: str, sa
     ],
 )
 def test_the_servers_words_are_found_in_the_usual_forms_and_kept_short(content: bytes, words: str) -> None:
-    assert server_words(content, asked=ASKED) == words
+    assert server_words(content, asked=ASKED, redact=str) == words
 
 
 def test_words_that_quote_the_request_are_left_out() -> None:
     content = json.dumps({"error": "cannot parse: Record: Ada Example, 555-0100"}).encode()
-    assert server_words(content, asked=ASKED) == "(its words quote the request and are left out)"
+    assert server_words(content, asked=ASKED, redact=str) == "(its words quote the request and are left out)"
+
+
+def test_words_are_redacted_before_they_are_cut() -> None:
+    content = b"x" * 297 + b"secret"
+    words = server_words(content, asked=ASKED, redact=lambda text: text.replace("secret", "[key]"))
+    assert words == "x" * 297 + "[ke"
