@@ -141,6 +141,14 @@ def test_coverage_forgets_a_document_a_week_after_its_last_retrieval_also_for_an
     assert counts == [60] * 7 + [2, 2]
 
 
+def test_coverage_counts_a_documents_week_from_its_last_retrieval(drive: Drive) -> None:
+    one = drive()
+    one.ask(ids(1, 10), at=0)
+    one.ask(ids(1, 4), at=4 * DAY)
+    counts = [reading(one.ask(at=day * DAY), "coverage").count for day in (7, 8, 11, 12)]
+    assert counts == [10, 4, 4, 0]
+
+
 def test_sensitivity_forgets_an_answer_after_a_day_also_for_an_active_user(drive: Drive) -> None:
     one = drive()
     one.do("set_size", "kb", 1_000)

@@ -29,7 +29,7 @@ class Connection:
     single_server: bool = False
     """A real server that this module connected to, over whose connections calls may be sent directly."""
     busy_seconds: float = 1.0
-    """Longest wait for one of MAX_CONNECTIONS; on a cluster, whose clients would fail at once."""
+    """Longest wait for one of MAX_CONNECTIONS."""
 
 
 class LateClient:
@@ -81,7 +81,7 @@ def connect_async(store: Store) -> Connection:
         client = aio.RedisCluster.from_url(url, **options)
         return Connection(client, cluster=True, busy_seconds=store.timeout_seconds)
     pool = aio.BlockingConnectionPool.from_url(url, timeout=store.timeout_seconds, **options)
-    return Connection(aio.Redis.from_pool(pool), cluster=False)
+    return Connection(aio.Redis.from_pool(pool), cluster=False, busy_seconds=store.timeout_seconds)
 
 
 def _options(store: Store, *, retry: Any, redis: Any) -> dict[str, Any]:
