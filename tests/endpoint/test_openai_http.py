@@ -149,6 +149,12 @@ def test_what_finished_before_a_refused_prompt_comes_out_first(make: Make) -> No
             next(running)
 
 
+def test_a_wrong_name_of_a_model_stands_in_the_servers_words_however_long_it_is(server: FakeServer, make: Make) -> None:
+    name = "an-organisation/a-model-with-a-long-name-70B-Instruct"
+    with pytest.raises(BackendError, match=f"The model `{name}` does not exist"):
+        list(make(server.base_url, model=name).generate(asks(1)))
+
+
 def test_a_wrong_name_of_a_model_is_answered_with_the_right_one(server: FakeServer, make: Make) -> None:
     with pytest.raises(BackendError, match='serves no model "fake-modl": did you mean "fake-model"'):
         list(make(server.base_url, model="fake-modl").generate(asks(3)))

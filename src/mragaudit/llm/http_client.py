@@ -182,7 +182,9 @@ class Client:
         return Reply(url=call.url, status=response.status, headers=response.headers, content=content)
 
     def _words(self, reply: Reply, call: Call[T]) -> str:
-        return server_words(reply.content, asked=call.body, redact=self._endpoint.redact)
+        # The model's name is part of a request, too, and no secret.
+        asked = call.body.replace(msgspec.json.encode(self._model), b"")
+        return server_words(reply.content, asked=asked, redact=self._endpoint.redact)
 
     async def _refusal(self, reply: Reply, call: Call[T]) -> BackendError:
         return refusal(

@@ -16,7 +16,7 @@ from mragaudit.errors import BackendError, RequestError, did_you_mean
 LONGEST_PAUSE_SECONDS = 600.0
 """A server that asks to be left alone for longer stops the run; what is finished is in the journal."""
 LONGEST_WORDS_CHARS = 300
-QUOTE_CHARS = 24
+QUOTE_CHARS = 20
 """Words of a server that have this many characters in a row with the request may quote personal data."""
 
 _AGAIN = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
