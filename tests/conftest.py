@@ -15,8 +15,12 @@ SLURM_PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scancel", 
 SLURM_PACKAGES = ("snakemake_executor_plugin_slurm",)
 MONITOR_PACKAGES = ("fakeredis", "lupa", "redis")
 REDIS_PROGRAMS = ("redis-server", "redis-cli")
+HTTP_PACKAGES = ("aiohttp", "aiolimiter")
+LLAMA_SERVER_PACKAGES = ("fastapi", "llama_cpp", "pydantic_settings", "sse_starlette", "starlette_context", "uvicorn")
 NEEDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "embedded": (EMBEDDED_PACKAGES, ()),
+    "http": (HTTP_PACKAGES, ()),
+    "llama_server": (LLAMA_SERVER_PACKAGES, ()),
     "chromium": ((), CHROMIUM_PROGRAMS),
     "monitor": (MONITOR_PACKAGES, ()),
     "redis": (MONITOR_PACKAGES, REDIS_PROGRAMS),
