@@ -129,7 +129,9 @@ class MonitorCore:
     def _mark(self, kinds: tuple[str, ...], verdict: Verdict, counts: WindowCounts, *, alerting: bool) -> Mark | None:
         """Return what is to be noted; None for nearly every query, which then costs one round trip."""
         alerted, time = counts.state.alerted, counts.time
-        due = {kind: self._windows[kind] for kind in kinds if _is_due(alerted.get(kind), self._windows[kind], time)}
+        held = verdict.action == "throttle" and not verdict.over
+        told = () if held and kinds == (COMPOSITE,) else kinds  # what began the throttling was told of already
+        due = {kind: self._windows[kind] for kind in told if _is_due(alerted.get(kind), self._windows[kind], time)}
         if verdict.change == "enter":
             # Told of even where its signal was told of before it throttled.
             window = max((self._windows[kind] for kind in kinds), default=0.0)

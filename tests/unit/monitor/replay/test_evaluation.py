@@ -205,9 +205,11 @@ def test_the_choice_keeps_the_budget_by_its_bound_and_then_detects_most() -> Non
 
 
 def test_a_cell_whose_alarms_break_the_budget_that_its_spells_keep_is_passed_over() -> None:
-    """One spell with a second alert while it is held: two alarms, of which the bound is 6.3 a user-month, not 4.7."""
+    """One spell with a second signal while it lasts: two alarms, of which the bound is 6.3 a user-month, not 4.7."""
+    seen = ((90, 0), (5, 0), (5, 20))
     rows = [
-        asked(n, actor="u", kind="benign", minutes=5 * n, queries=load, **HARMLESS) for n, load in enumerate((90, 5, 5))
+        asked(n, actor="u", kind="benign", minutes=5 * n, queries=load, **{**HARMLESS, "sensitive": sensitive})
+        for n, (load, sensitive) in enumerate(seen)
     ]
     part = part_of(_replayed([_fast("a"), actor_of(rows)]), RULES)
     cells = [cell_of(RULES.settings)]

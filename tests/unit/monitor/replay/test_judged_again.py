@@ -107,7 +107,7 @@ def test_a_spell_ends_after_the_hold_and_a_new_one_is_entered_again() -> None:
     found = judge(actor_of(rows), MonitorCore(MonitorSettings()))
     assert [one.decision.throttled for one in found] == [True, True, False, True]
     assert [one.entered for one in found] == [True, False, False, True]
-    assert [one.alerted for one in found] == [True, True, False, False]  # volume; then the composite, while held
+    assert [one.alerted for one in found] == [True, False, False, False]  # told of once an hour
 
 
 def test_what_was_taken_ends_before_the_throttled_query() -> None:
