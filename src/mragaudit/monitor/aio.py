@@ -133,6 +133,9 @@ class AsyncStore:
     async def close(self) -> None:
         """Close all connections."""
         await self.client.aclose()
+        if self.cluster:
+            # The client closes nothing while it has its nodes still to look up, as after a failure.
+            await self.client.nodes_manager.aclose()
 
 
 class AsyncExfiltrationMonitor:

@@ -143,7 +143,7 @@ class Store:
     def close(self) -> None:
         """Close all connections."""
         if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool.shutdown(cancel_futures=True)  # a call that is still waiting would open a connection anew
         if self._wire is not None:
             self._wire.close()
         self.client.close()
