@@ -85,7 +85,8 @@ def wait_for(port: int) -> None:
 def settings(port: int) -> MonitorSettings:
     """Defaults, with limits that neither this traffic nor a busy machine reaches: no query is slowed."""
     return MonitorSettings(
-        volume=Volume(max_queries=MILLION), store=Store(url=f"redis://127.0.0.1:{port}/0", timeout_seconds=10.0)
+        volume=Volume(max_queries=MILLION, tracked_queries=2 * MILLION),
+        store=Store(url=f"redis://127.0.0.1:{port}/0", timeout_seconds=10.0),
     )
 
 
