@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Speaker = Literal["system", "user", "assistant"]
+TRANSLATION = "translation"
+"""Rendering of a model that reads a prompt's translation task and none of its messages."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -17,6 +19,17 @@ class Message(msgspec.Struct, frozen=True):
 
     speaker: Speaker
     content: str
+
+
+class TranslationTask(msgspec.Struct, frozen=True, kw_only=True):
+    """What a prompt asks to have translated, as data: for models that translate and follow no instructions.
+
+    Languages are FLORES-200 codes such as `swh_Latn`: ISO 639-3, and ISO 15924 for the script.
+    """
+
+    text: str
+    source: str
+    target: str
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +43,8 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
     shared: int
     head: int = 0
+    task: TranslationTask | None = None
+    """What the messages ask for, where that is a translation between languages with FLORES-200 codes."""
 
 
 class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True):

