@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import (
+    GenerationConfig,
+    M2M100Config,
+    M2M100ForConditionalGeneration,
+    NllbTokenizer,
+    PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
 
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-CHAT_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+END = "<|endoftext|>"
+CHAT_TOKENS = (END, "<|im_start|>", "<|im_end|>")
 FLORES_CODES = ("eng_Latn", "zho_Hans", "deu_Latn", "arb_Arab", "swh_Latn")
 SEED = 20261130
 
@@ -19,9 +31,6 @@ def make_qwen2(folder: Path, *, chat: bool = True) -> Path:
 
     The checkpoint asks for sampling and a repetition penalty, as published ones do.
     """
-    import torch
-    from transformers import GenerationConfig, Qwen2Config, Qwen2ForCausalLM
-
     tokenizer = _byte_tokenizer(chat=chat)
     config = Qwen2Config(
         vocab_size=len(tokenizer),
@@ -52,9 +61,6 @@ def make_qwen2(folder: Path, *, chat: bool = True) -> Path:
 
 def make_m2m100(folder: Path) -> Path:
     """Write a random M2M-100 of two layers with a tokenizer in NLLB's layout and five languages; return folder."""
-    import torch
-    from transformers import M2M100Config, M2M100ForConditionalGeneration
-
     tokenizer = _nllb_tokenizer()
     config = M2M100Config(
         vocab_size=len(tokenizer),
@@ -76,10 +82,7 @@ def make_m2m100(folder: Path) -> Path:
     return folder
 
 
-def _byte_tokenizer(*, chat: bool) -> Any:
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
+def _byte_tokenizer(*, chat: bool) -> PreTrainedTokenizerFast:
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     raw = Tokenizer(models.BPE(vocab={letter: number for number, letter in enumerate(letters)}, merges=[]))
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -87,15 +90,13 @@ def _byte_tokenizer(*, chat: bool) -> Any:
     raw.add_special_tokens(list(CHAT_TOKENS))
     return PreTrainedTokenizerFast(
         tokenizer_object=raw,
-        eos_token="<|endoftext|>",
-        pad_token="<|endoftext|>",
+        eos_token=END,
+        pad_token=END,
         chat_template=CHAT_TEMPLATE if chat else None,
     )
 
 
-def _nllb_tokenizer() -> Any:
-    from transformers import NllbTokenizer
-
+def _nllb_tokenizer() -> NllbTokenizer:
     texts = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,:?-äöüß请告诉我工单电话号码▁مرحبالعم"
     vocabulary = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
     for letter in dict.fromkeys(texts):
