@@ -111,6 +111,7 @@ def load_checkpoint(checkpoint: Checkpoint, *, kind: ModelClass, loading: Loadin
     """
     torch = import_package("torch", extra=loading.extra)
     transformers = import_package("transformers", extra=loading.extra)
+    safetensors = import_package("safetensors", extra=loading.extra)
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(loading.threads)
     device = _device(loading.device, torch)
@@ -118,16 +119,23 @@ def load_checkpoint(checkpoint: Checkpoint, *, kind: ModelClass, loading: Loadin
     common = {"local_files_only": True, "trust_remote_code": False}
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint.folder, **common)
-        model = getattr(transformers, kind).from_pretrained(
+        model, report = getattr(transformers, kind).from_pretrained(
             checkpoint.folder,
             use_safetensors=True,
+            output_loading_info=True,
             dtype=loading.dtype,
             device_map=device,
             quantization_config=quantisation,
             **common,
         )
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError, safetensors.SafetensorError) as error:
         raise BackendError(f"model {checkpoint.name}: transformers cannot load {checkpoint.folder}: {error}") from error
+    if missing := sorted(report["missing_keys"]):
+        # transformers would go on with random numbers in their place.
+        raise BackendError(
+            f"model {checkpoint.name}: {len(missing)} weights of the architecture are not in {checkpoint.folder}, "
+            f"{missing[0]} among them; take a complete checkpoint of the kind that the backend runs"
+        )
     logger.info("model %s: sha256 %s, %s on %s", checkpoint.name, checkpoint.sha256, model.dtype, device)
     return _made_greedy(model.eval(), tokenizer, checkpoint=checkpoint, transformers=transformers)
 
