@@ -88,18 +88,18 @@ def test_a_language_that_the_model_does_not_know_is_named(backend: NllbBackend) 
         translate(backend, ask("a", target="quy_Latn"))
 
 
-@pytest.mark.parametrize(("text", "max_tokens"), [("x" * 126, 8), ("x", 127)])
+@pytest.mark.parametrize(("text", "max_tokens"), [("x" * 510, 8), ("x", 511)])
 def test_a_text_or_an_answer_beyond_the_models_context_is_refused(
     backend: NllbBackend, text: str, max_tokens: int
 ) -> None:
-    with pytest.raises(RequestError, match="each may have the context of 128 tokens at most"):
+    with pytest.raises(RequestError, match="each may have the context of 512 tokens at most"):
         translate(backend, ask(text, max_tokens=max_tokens))
 
 
 def test_the_longest_text_and_answer_that_fit_are_taken(backend: NllbBackend) -> None:
-    """128 positions: language code, word start, 125 letters and end; start, language code and 126 drawn tokens."""
-    [(_, answer)] = backend.generate([ask("x" * 125, max_tokens=126)])
-    assert (answer.prompt_tokens, answer.completion_tokens <= 126) == (128, True)
+    """512 positions: language code, word start, 509 letters and end; start, language code and 510 drawn tokens."""
+    [(_, answer)] = backend.generate([ask("x" * 509, max_tokens=510)])
+    assert (answer.prompt_tokens, answer.completion_tokens <= 510) == (512, True)
 
 
 def test_a_stop_string_ends_a_translation(backend: NllbBackend) -> None:

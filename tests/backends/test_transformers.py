@@ -193,8 +193,8 @@ def test_a_prompt_that_does_not_fit_tells_position_and_tokens_before_any_call(ti
 
 def test_the_context_is_no_longer_than_the_models_own(tiny_qwen2: Path) -> None:
     backend = load(tiny_qwen2, context_tokens=10**6)
-    request = GenerateRequest(prompt=Prompt(messages=(Message("user", "x" * 2048),), shared=0), max_tokens=1, stop=())
-    with pytest.raises(RequestError, match="exceed the context of 2048 tokens"):
+    request = GenerateRequest(prompt=Prompt(messages=(Message("user", "x" * 8192),), shared=0), max_tokens=1, stop=())
+    with pytest.raises(RequestError, match="exceed the context of 8192 tokens"):
         list(backend.generate([request]))
 
 

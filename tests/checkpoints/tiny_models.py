@@ -39,7 +39,7 @@ def make_qwen2(folder: Path, *, chat: bool = True) -> Path:
         num_hidden_layers=2,
         num_attention_heads=2,
         num_key_value_heads=1,
-        max_position_embeddings=2048,
+        max_position_embeddings=8192,
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
         initializer_range=0.3,  # far from uniform, so that the likeliest token leads by more than rounding
@@ -71,7 +71,7 @@ def make_m2m100(folder: Path) -> Path:
         decoder_attention_heads=2,
         encoder_ffn_dim=128,
         decoder_ffn_dim=128,
-        max_position_embeddings=128,
+        max_position_embeddings=512,
         init_std=0.3,
         decoder_start_token_id=tokenizer.eos_token_id,
         tie_word_embeddings=False,  # tied, a random model repeats the language's code for ever
