@@ -24,6 +24,7 @@ NEEDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "redis": (MONITOR_PACKAGES, REDIS_PROGRAMS),
     "slurm": (SLURM_PACKAGES, SLURM_PROGRAMS),
     "torch": (TORCH_PACKAGES, ()),
+    "gguf": (("gguf",), ()),
 }
 
 
