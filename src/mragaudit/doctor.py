@@ -126,8 +126,8 @@ _PACKAGES = (
     _Package(
         module="transformers",
         label="transformers",
-        use="published models without vLLM",
-        remedy="pip install transformers torch",
+        use="published models without vLLM, NLLB translations",
+        remedy="pip install 'mragaudit[nllb]'",
     ),
     _Package(
         module="FlagEmbedding",

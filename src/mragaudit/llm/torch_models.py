@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -29,6 +29,8 @@ MAX_BATCH_SIZE = 64
 """A killed run loses the batch under way, and may lose 64 calls at most."""
 BURST_SECONDS = 5.0
 """Seconds of model time after which the journal must be on disk where batches are larger than 16 calls."""
+
+_OWN_FILES_ALONE = {"local_files_only": True, "trust_remote_code": False}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,20 +82,19 @@ class RowAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BatchBounds:
-    """How many calls go to the model together, and when the journal must be on disk."""
+    """When the journal must be on disk, where calls go to the model in batches."""
 
-    size: int
     calls: int
     seconds: float
 
 
 def batch_bounds(size: int) -> BatchBounds:
-    """Return the bounds of a batch size; raises ConfigError outside 1 to MAX_BATCH_SIZE."""
+    """Return the bounds for a number of calls together; raises ConfigError outside 1 to MAX_BATCH_SIZE."""
     if not 1 <= size <= MAX_BATCH_SIZE:
         raise ConfigError(f"batch_size is {size}; it must lie between 1 and {MAX_BATCH_SIZE}")
     if size <= BATCH_CALLS:
-        return BatchBounds(size=size, calls=BATCH_CALLS, seconds=BATCH_SECONDS)
-    return BatchBounds(size=size, calls=MAX_BATCH_SIZE, seconds=BURST_SECONDS)
+        return BatchBounds(calls=BATCH_CALLS, seconds=BATCH_SECONDS)
+    return BatchBounds(calls=MAX_BATCH_SIZE, seconds=BURST_SECONDS)
 
 
 def like_lengths(items: Sequence[Item], *, length: Callable[[Item], int], size: int) -> Iterator[list[Item]]:
@@ -115,29 +116,30 @@ def load_checkpoint(checkpoint: Checkpoint, *, kind: ModelClass, loading: Loadin
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(loading.threads)
     device = _device(loading.device, torch)
-    quantisation = _quantisation(loading, device=device, torch=torch, transformers=transformers)
-    common = {"local_files_only": True, "trust_remote_code": False}
+    how = {
+        "dtype": loading.dtype,
+        "device_map": device,
+        "quantization_config": _quantisation(loading, device=device, torch=torch, transformers=transformers),
+    }
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint.folder, **common)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint.folder, **_OWN_FILES_ALONE)
         model, report = getattr(transformers, kind).from_pretrained(
-            checkpoint.folder,
-            use_safetensors=True,
-            output_loading_info=True,
-            dtype=loading.dtype,
-            device_map=device,
-            quantization_config=quantisation,
-            **common,
+            checkpoint.folder, use_safetensors=True, output_loading_info=True, **how, **_OWN_FILES_ALONE
         )
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, safetensors.SafetensorError) as error:
         raise BackendError(f"model {checkpoint.name}: transformers cannot load {checkpoint.folder}: {error}") from error
-    if missing := sorted(report["missing_keys"]):
-        # transformers would go on with random numbers in their place.
-        raise BackendError(
-            f"model {checkpoint.name}: {len(missing)} weights of the architecture are not in {checkpoint.folder}, "
-            f"{missing[0]} among them; take a complete checkpoint of the kind that the backend runs"
-        )
+    _require_all_weights(report["missing_keys"], checkpoint=checkpoint)
     logger.info("model %s: sha256 %s, %s on %s", checkpoint.name, checkpoint.sha256, model.dtype, device)
     return _made_greedy(model.eval(), tokenizer, checkpoint=checkpoint, transformers=transformers)
+
+
+def _require_all_weights(missing: Collection[str], *, checkpoint: Checkpoint) -> None:
+    """Raise BackendError where weights are missing: transformers would go on with random numbers in their place."""
+    if missing:
+        raise BackendError(
+            f"model {checkpoint.name}: {len(missing)} weights of the architecture are not in {checkpoint.folder}, "
+            f"{min(missing)} among them; take a complete checkpoint of the kind that the backend runs"
+        )
 
 
 def _device(wanted: str, torch: Any) -> str:
