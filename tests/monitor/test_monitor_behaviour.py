@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from monitor_drivers import DAY, HOUR, START, WEEK, Driver, ids, reading
@@ -74,7 +73,11 @@ def test_coverage_without_a_known_size_is_not_evaluated_and_never_0(drive: Drive
     one = drive()
     decision = one.ask(ids(1, 30), at=0)
     coverage = reading(decision, "coverage")
-    assert (coverage.value, coverage.score, coverage.not_evaluated) == (None, None, "the size of the collection is unknown")
+    assert (coverage.value, coverage.score, coverage.not_evaluated) == (
+        None,
+        None,
+        "the size of the collection is unknown",
+    )
     assert decision.missing == ("coverage",)
     assert decision.collection_size is None
     # (0.4 * 1/50 + 0.25 * 0) / 0.65
@@ -136,6 +139,14 @@ def test_coverage_forgets_a_document_a_week_after_its_last_retrieval_also_for_an
     for day in range(1, 10):
         counts.append(reading(one.ask(ids(1, 2), at=day * DAY), "coverage").count)
     assert counts == [60] * 7 + [2, 2]
+
+
+def test_coverage_counts_a_documents_week_from_its_last_retrieval(drive: Drive) -> None:
+    one = drive()
+    one.ask(ids(1, 10), at=0)
+    one.ask(ids(1, 4), at=4 * DAY)
+    counts = [reading(one.ask(at=day * DAY), "coverage").count for day in (7, 8, 11, 12)]
+    assert counts == [10, 4, 4, 0]
 
 
 def test_sensitivity_forgets_an_answer_after_a_day_also_for_an_active_user(drive: Drive) -> None:
@@ -343,9 +354,23 @@ def test_every_key_has_a_lifetime(drive: Drive) -> None:
     one.do("hold", "ann", "request 1")
     for second in range(6):
         one.ask(ids(1, 90), level="restricted", at=second)
-    keys = one.keys()
+    keys = one.stored_keys()
     names = {key.rpartition("}:")[2].partition(":")[0] for key in keys}
-    assert names == {"vol", "ret", "lev", "sens", "base", "state", "colls", "cov", "own", "size", "active", "seen", "held"}
+    assert names == {
+        "vol",
+        "ret",
+        "lev",
+        "sens",
+        "base",
+        "state",
+        "colls",
+        "cov",
+        "own",
+        "size",
+        "active",
+        "seen",
+        "held",
+    }
     assert [key for key in keys if one.direct.pttl(key) <= 0] == []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import pandas as pd
@@ -11,8 +11,9 @@ import pandas as pd
 from mragaudit.report import words
 from mragaudit.report.tables import Column, Row, TableView, view
 
-NOT_REACHED = "not reached"
+NEVER = "never"
 ALL_PROFILES = "all"
+CONFIGURED = "configured"
 
 
 def text(header: str, key: str) -> Column:
@@ -38,7 +39,7 @@ def as_decimal(value: Any, *, digits: int) -> str:
     """Return a number with so many decimals, words for infinity, a dash for none."""
     if words.is_missing(value):
         return words.MISSING
-    return NOT_REACHED if math.isinf(float(value)) else f"{float(value):.{digits}f}"
+    return NEVER if math.isinf(float(value)) else f"{float(value):.{digits}f}"
 
 
 def rate(header: str, *, total: str, prefix: str = "") -> list[Column]:
@@ -62,7 +63,7 @@ def median(header: str, name: str, *, digits: int = 0) -> Column:
         if words.is_missing(row[f"{name}_ci_low"]):
             return middle
         low, high = (as_decimal(row[f"{name}_ci_{end}"], digits=digits) for end in ("low", "high"))
-        return f"{middle} [{low}, {high}]"
+        return middle if low == middle == high else f"{middle} [{low}, {high}]"
 
     return Column(header=header, show=show)
 
@@ -105,13 +106,13 @@ def signals_view(detection: pd.DataFrame) -> TableView:
     )
 
 
-def alarms_view(alarms: pd.DataFrame, *, signal: str | None = "composite") -> TableView:
+def alarms_view(alarms: pd.DataFrame, *, settings: str, by_signal: bool = False) -> TableView:
     """Return false alarms of every benign profile on the check seeds and in a log, with and without roles."""
-    rows = alarms[alarms["part"].isin(["check", "log"])]
-    rows = rows if signal is None else rows[rows["signal"] == signal]
+    rows = _of(alarms[alarms["part"].isin(["check", "log"])], settings=settings)
+    rows = rows if by_signal else _of(rows, signal="composite")
     columns = [
         text("part", "part"),
-        *([text("signal", "signal")] if signal is None else []),
+        *([text("signal", "signal")] if by_signal else []),
         text("profile", "profile"),
         text("roles", "roles"),
         count("users", "n_users"),
@@ -127,8 +128,8 @@ def alarms_view(alarms: pd.DataFrame, *, signal: str | None = "composite") -> Ta
         *rate("share of users", total="n_users", prefix="users_"),
     ]
     caption = (
-        "A false alarm: a query of a benign user at which throttling begins or an alert goes out. Upper bound: "
-        "one-sided 95 % exact Poisson of alarms a user-month."
+        f"Thresholds: {settings}. A false alarm: a query of a benign user at which throttling begins or an alert goes "
+        "out. Upper bound: one-sided 95 % exact Poisson of alarms a user-month."
     )
     return view(rows, columns, caption=caption)
 
@@ -142,33 +143,36 @@ def recommendation_view(recommendation: pd.DataFrame) -> TableView:
         Column(
             header="chosen", show=lambda row: "yes" if bool(row["chosen"]) else "no setting keeps it", numeric=False
         ),
-        decimal("queries an hour", "max_queries", digits=0),
-        decimal("coverage", "coverage_share"),
-        decimal("sensitivity", "sensitivity_share"),
-        decimal("throttle at", "throttle_at"),
+        Column(header="queries / coverage / sensitivity", show=_thresholds),
         Column(header="weights", show=_weights),
+        decimal("throttle at", "throttle_at"),
         decimal("user-months", "user_months", digits=1),
         count("alarms", "n_alarms"),
-        Column(header="upper bound", show=lambda row: as_decimal(row["upper"], digits=2)),
+        decimal("bound of the worst profile", "upper_worst_profile"),
         count("attackers", "n_attackers"),
         count("throttled", "n_detected"),
-        Column(header="share", show=lambda row: words.as_share(row["rate"])),
-        Column(
-            header="95 % Wilson",
-            show=lambda row: words.as_interval(row["ci_low"], row["ci_high"], method=row["ci_method"]),
-        ),
+        Column(header="share, 95 % Wilson", show=_share_with_limits),
         median("documents before", "documents"),
     ]
     caption = (
-        "Chosen on the development seeds: of the settings whose upper bound keeps the budget, the one that throttles "
-        "most attackers, then after fewest documents. Roles granted. Budget and bound: false alarms a user-month."
+        "Chosen on the development seeds: of the settings under which the upper bound of every benign profile keeps "
+        "the budget, the one that throttles most attackers, then after fewest documents. Roles granted. Budget and "
+        "bounds: false alarms a user-month, one-sided 95 % exact Poisson."
     )
     return view(rows, columns, caption=caption)
 
 
+def _share_with_limits(row: Row) -> str:
+    if words.is_missing(row["rate"]):
+        return words.MISSING
+    limits = words.as_interval(row["ci_low"], row["ci_high"], method=row["ci_method"])
+    return f"{words.as_share(row['rate'])} [{limits}]"
+
+
 def _absent(table: pd.DataFrame) -> list[str]:
     """Return the columns that the table lacks where no setting was chosen at all."""
-    measured = ["max_queries", "coverage_share", "sensitivity_share", "throttle_at", "user_months", "n_alarms", "upper"]
+    measured = ["max_queries", "coverage_share", "sensitivity_share", "throttle_at", "user_months", "n_alarms"]
+    measured += ["upper", "upper_worst_profile"]
     measured += ["n_attackers", "n_detected", "rate", "ci_low", "ci_high", "ci_method"]
     measured += [f"documents_{end}" for end in ("median", "ci_low", "ci_high")]
     measured += [f"weight_{name}" for name in ("volume", "coverage", "sensitivity")]
@@ -176,7 +180,16 @@ def _absent(table: pd.DataFrame) -> list[str]:
 
 
 def _weights(row: Row) -> str:
-    return " / ".join(as_decimal(row[f"weight_{name}"], digits=2) for name in ("volume", "coverage", "sensitivity"))
+    return _joined([as_decimal(row[f"weight_{name}"], digits=2) for name in ("volume", "coverage", "sensitivity")])
+
+
+def _thresholds(row: Row) -> str:
+    shares = [as_decimal(row[name], digits=2) for name in ("coverage_share", "sensitivity_share")]
+    return _joined([as_decimal(row["max_queries"], digits=0), *shares])
+
+
+def _joined(parts: list[str]) -> str:
+    return words.MISSING if set(parts) == {words.MISSING} else " / ".join(parts)
 
 
 def throttling_view(throttling: pd.DataFrame) -> TableView:
@@ -271,34 +284,44 @@ def _missed(rows: pd.DataFrame) -> Iterator[str]:
         )
 
 
-def roles_needed(alarms: pd.DataFrame) -> list[str]:
-    """Return a sentence for each benign profile whose bound of false alarms is not below 1 without a role."""
-    rows = _of(alarms, part="check", signal="composite")
+def roles_needed(alarms: pd.DataFrame, *, roles: Collection[str]) -> list[str]:
+    """Return a sentence for each benign profile whose bound of false alarms is not below 1 without a role.
+
+    `roles` are the profiles for which the replay knows a role.
+    """
+    rows = _of(alarms, part="check", signal="composite", settings=CONFIGURED)
     rows = rows[rows["profile"] != ALL_PROFILES]
     without, granted = (_of(rows, roles=name).set_index("profile") for name in ("without", "with"))
-    return [
-        _role_sentence(str(name), without.loc[name], granted.loc[name])
-        for name in without.index
-        if _over(without.loc[name])
-    ]
+    over = [str(name) for name in without.index if _over(without.loc[name])]
+    return [_role_sentence(name, without.loc[name], granted.loc[name] if name in roles else None) for name in over]
 
 
 def _over(row: Any) -> bool:
     return not words.is_missing(row["upper"]) and float(row["upper"]) >= 1
 
 
-def _role_sentence(name: str, without: Any, granted: Any) -> str:
-    def figures(row: Any) -> str:
-        months, bound = as_decimal(row["user_months"], digits=1), as_decimal(row["upper"], digits=2)
-        return f"{int(row['n_alarms'])} alarms in {months} user-months (bound {bound})"
-
+def _role_sentence(name: str, without: Any, granted: Any | None) -> str:
+    shown, alarms = name.replace("_", " "), int(without["n_alarms"])
+    months, bound = as_decimal(without["user_months"], digits=1), as_decimal(without["upper"], digits=2)
+    if not alarms:
+        return f"{shown}: no alarm in {months} user-months, which are too few for an upper bound below 1 ({bound})."
+    count_of = f"{alarms} alarm{'' if alarms == 1 else 's'} in {months} user-months (upper bound {bound})"
+    if granted is None:
+        return f"{shown}: {count_of}, and no role is given for it."
+    left, after = as_decimal(granted["user_months"], digits=1), as_decimal(granted["upper"], digits=2)
     verdict = "still not below 1" if _over(granted) else "below 1"
-    return f"{name.replace('_', ' ')}: without a role {figures(without)}; with its role {figures(granted)}, {verdict}."
+    return (
+        f"{shown}: without a role {count_of}; with its role {int(granted['n_alarms'])} in {left} "
+        f"(upper bound {after}), {verdict}."
+    )
 
 
 def unevaluated(detection: pd.DataFrame, alarms: pd.DataFrame) -> list[str]:
     """Return a sentence for each signal that no query of the check seeds could evaluate."""
-    frames = (_of(detection, part="check", signal="composite"), _of(alarms, part="check", signal="composite"))
+    frames = (
+        _of(detection, part="check", signal="composite"),
+        _of(alarms, part="check", signal="composite", settings=CONFIGURED),
+    )
     everywhere = [_words_of(cell) for frame in frames for cell in frame["signals_never_evaluated"]]
     missing = set.intersection(*everywhere) if everywhere else set()
     return [
