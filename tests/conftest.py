@@ -15,12 +15,14 @@ SLURM_PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scancel", 
 SLURM_PACKAGES = ("snakemake_executor_plugin_slurm",)
 MONITOR_PACKAGES = ("fakeredis", "lupa", "redis")
 REDIS_PROGRAMS = ("redis-server", "redis-cli")
+TORCH_EMBEDDER_PACKAGES = ("torch", "FlagEmbedding", "sentence_transformers")
 NEEDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "embedded": (EMBEDDED_PACKAGES, ()),
     "chromium": ((), CHROMIUM_PROGRAMS),
     "monitor": (MONITOR_PACKAGES, ()),
     "redis": (MONITOR_PACKAGES, REDIS_PROGRAMS),
     "slurm": (SLURM_PACKAGES, SLURM_PROGRAMS),
+    "torch_embedders": (TORCH_EMBEDDER_PACKAGES, ()),
 }
 
 

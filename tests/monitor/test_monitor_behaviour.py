@@ -74,7 +74,11 @@ def test_coverage_without_a_known_size_is_not_evaluated_and_never_0(drive: Drive
     one = drive()
     decision = one.ask(ids(1, 30), at=0)
     coverage = reading(decision, "coverage")
-    assert (coverage.value, coverage.score, coverage.not_evaluated) == (None, None, "the size of the collection is unknown")
+    assert (coverage.value, coverage.score, coverage.not_evaluated) == (
+        None,
+        None,
+        "the size of the collection is unknown",
+    )
     assert decision.missing == ("coverage",)
     assert decision.collection_size is None
     # (0.4 * 1/50 + 0.25 * 0) / 0.65
@@ -345,7 +349,21 @@ def test_every_key_has_a_lifetime(drive: Drive) -> None:
         one.ask(ids(1, 90), level="restricted", at=second)
     keys = one.keys()
     names = {key.rpartition("}:")[2].partition(":")[0] for key in keys}
-    assert names == {"vol", "ret", "lev", "sens", "base", "state", "colls", "cov", "own", "size", "active", "seen", "held"}
+    assert names == {
+        "vol",
+        "ret",
+        "lev",
+        "sens",
+        "base",
+        "state",
+        "colls",
+        "cov",
+        "own",
+        "size",
+        "active",
+        "seen",
+        "held",
+    }
     assert [key for key in keys if one.direct.pttl(key) <= 0] == []
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mragaudit.embed.base import unit_rows
 from mragaudit.embed.batches import even_batches
 from mragaudit.embed.checkpoints import Checkpoint, find_checkpoint
-from mragaudit.embed.torch_device import Device, prepare_device, require_batch
+from mragaudit.embed.torch_device import Device, memory_explained, prepare_device, require_batch
 from mragaudit.errors import BackendError, ConfigError
 from mragaudit.protocols import Meter, ModelIdentity, TokenSignals
 from mragaudit.registry import import_package
@@ -164,8 +164,8 @@ class BgeM3Embedder:
     def _run(self, inputs: list[tuple[int, ...]], ask: dict[str, bool]) -> dict[str, NDArray[np.float32]]:
         torch = import_package("torch", extra=EXTRA)
         start = time.perf_counter()
-        ids = torch.tensor(inputs, device=self._device)
-        with torch.inference_mode():
+        with torch.inference_mode(), memory_explained(batch_size=self._batch_size, extra=EXTRA):
+            ids = torch.tensor(inputs, device=self._device)
             outputs = self._engine.model({"input_ids": ids, "attention_mask": torch.ones_like(ids)}, **ask)
             arrays = {name: values.float().cpu().numpy() for name, values in outputs.items()}
         self.meter.add(time.perf_counter() - start)
@@ -183,15 +183,20 @@ def _identity(
 
 
 def _load(checkpoint: Checkpoint, *, fp16: bool, device: str) -> Any:
-    package = import_package("FlagEmbedding", extra=EXTRA)
+    try:
+        package = import_package("FlagEmbedding", extra=EXTRA)
+    except ImportError as error:
+        raise BackendError(
+            f"bge_m3: FlagEmbedding cannot be imported ({error}); the versions that fit together come with: "
+            f"pip install 'mragaudit[{EXTRA}]'"
+        ) from error
     try:
         engine = package.BGEM3FlagModel(
             str(checkpoint.folder), use_fp16=fp16, devices=device, normalize_embeddings=True, trust_remote_code=False
         )
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        engine.model.to(device).eval()
+    except Exception as error:  # the loaders have no error of their own for damaged or foreign files
         raise BackendError(f"bge_m3: {checkpoint.folder} cannot be loaded: {error}") from error
-    engine.model.to(device)
-    engine.model.eval()
     return engine
 
 

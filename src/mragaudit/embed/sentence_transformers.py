@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mragaudit.embed.base import unit_rows
 from mragaudit.embed.batches import even_batches
 from mragaudit.embed.checkpoints import Checkpoint, find_checkpoint
-from mragaudit.embed.torch_device import Device, prepare_device, require_batch
+from mragaudit.embed.torch_device import Device, memory_explained, prepare_device, require_batch
 from mragaudit.errors import BackendError, ConfigError
 from mragaudit.protocols import Meter, ModelIdentity
 from mragaudit.registry import import_package
@@ -100,13 +100,14 @@ class SentenceTransformersEmbedder:
         rows = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for positions in even_batches(self._token_counts(texts, prompt=prompt), size=self._batch_size):
             start = time.perf_counter()
-            rows[list(positions)] = self._engine.encode(
-                [texts[position] for position in positions],
-                prompt=prompt,
-                batch_size=self._batch_size,
-                show_progress_bar=False,
-                convert_to_numpy=True,
-            )
+            with memory_explained(batch_size=self._batch_size, extra=EXTRA):
+                rows[list(positions)] = self._engine.encode(
+                    [texts[position] for position in positions],
+                    prompt=prompt,
+                    batch_size=self._batch_size,
+                    show_progress_bar=False,
+                    convert_to_numpy=True,
+                )
             self.meter.add(time.perf_counter() - start)
         return unit_rows(rows)
 
@@ -145,7 +146,7 @@ def _load(checkpoint: Checkpoint, *, fp16: bool, device: str) -> Any:
         engine = package.SentenceTransformer(
             str(checkpoint.folder), device=device, trust_remote_code=False, local_files_only=True
         )
-    except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
+    except Exception as error:  # the loaders have no error of their own for damaged or foreign files
         raise BackendError(f"sentence_transformers: {checkpoint.folder} cannot be loaded: {error}") from error
     return engine.half() if fp16 else engine.float()
 

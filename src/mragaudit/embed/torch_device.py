@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
-from mragaudit.errors import ConfigError
+from mragaudit.errors import BackendError, ConfigError
 from mragaudit.registry import import_package
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -18,6 +20,8 @@ def prepare_device(device: Device, *, fp16: bool, threads: int, extra: str) -> s
     """
     torch = import_package("torch", extra=extra)
     torch.set_num_threads(threads)
+    # Both packages load weights through transformers, whose bars would fill a job's log.
+    import_package("transformers", extra=extra).utils.logging.disable_progress_bar()
     present = bool(torch.cuda.is_available())
     if device == "cuda" and not present:
         raise ConfigError('embedder option "device" is "cuda", but torch sees no GPU here; give "auto" or "cpu"')
@@ -32,3 +36,16 @@ def require_batch(batch_size: int) -> int:
     if batch_size < 1:
         raise ConfigError(f'embedder option "batch_size" is {batch_size}; it must be at least 1')
     return batch_size
+
+
+@contextmanager
+def memory_explained(*, batch_size: int, extra: str) -> Iterator[None]:
+    """Turn a GPU that is full into a BackendError that says what would help; no smaller batch is tried silently."""
+    torch = import_package("torch", extra=extra)
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise BackendError(
+            f'{extra}: the GPU is out of memory with batches of {batch_size}; lower the embedder option "batch_size" '
+            f'or "max_tokens", or set "fp16" (each gives other vectors, so the index is made anew): {error}'
+        ) from error
