@@ -13,6 +13,7 @@
 #   filtered/{filter}/{shard}.jsonl             what each output filter says of them
 #   trials.jsonl, tables/*.csv                  one row a trial; the findings
 #   figures/*.svg, report.html, manifest.json   what a person looks at; what it was made from
+#   bundle.tar.gz                               all of it in one archive, made only when asked for (`snakemake bundle`)
 #   monitor/traffic/{part}.jsonl                the queries that are replayed through the exfiltration monitor
 #   monitor/replay/{part}.jsonl                 what the monitor counted; part: development, check, log
 #   monitor/closed_loop.jsonl                   what attackers were given with throttling in force
@@ -38,6 +39,7 @@ include: "workflow/rules/judge.smk"
 include: "workflow/rules/generation.smk"
 include: "workflow/rules/scoring.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/bundle.smk"
 include: "workflow/rules/monitor.smk"
 
 
@@ -55,6 +57,7 @@ localrules:
     figures,
     manifest,
     report,
+    bundle,
     monitor,
 
 
@@ -66,6 +69,7 @@ rule all:
 
 
 onstart:
+    refuse_hopeless(workflow.dag_settings.forcerun)
     print_plan(SETTINGS, results=Path("results"))
 
 

@@ -15,12 +15,14 @@ from mragaudit.monitor.cli import app as monitor_app
 from mragaudit.monitor.defaults import SCHEMA_PATH, SETTINGS_PATH, render_monitor_schema, render_monitor_settings
 from mragaudit.paths import RunPaths
 from mragaudit.records.base import write_text
+from mragaudit.review import commands as review
 from mragaudit.stages.aggregate import read_table
 from mragaudit.stages.plan import render_plan
 from mragaudit.stages.preflight import check_run
 from mragaudit.stages.purge import purge_run
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+review.add_commands(app)
 app.add_typer(monitor_app, name="monitor")
 
 CONFIG = Path("config.yaml")

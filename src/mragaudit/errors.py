@@ -41,6 +41,10 @@ class RequestError(BackendError):
         self.position = position
 
 
+class ArchiveError(MragauditError):
+    """An archive is damaged, hostile or none of ours; nothing of it was used."""
+
+
 class StorageError(MragauditError):
     """A file cannot be written: no space, no permission."""
 

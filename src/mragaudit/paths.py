@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-LEFT_OUT: frozenset[str] = frozenset({"journal", "logs", "mask.key"})
-"""What is no result: finished calls, logs, and the secret of the masks."""
+LEFT_OUT: frozenset[str] = frozenset({"bundle.tar.gz", "journal", "logs", "mask.key"})
+"""What is no result: the bundle of all results, finished calls, logs, and the secret of the masks."""
 TABLES: tuple[str, ...] = (
     "f1_output_only",
     "f2_conditional",
@@ -60,6 +60,11 @@ class RunPaths(msgspec.Struct, frozen=True):
     def report(self) -> Path:
         """The page that a person opens."""
         return self.root / "report.html"
+
+    @property
+    def bundle(self) -> Path:
+        """All results and what they were made from, in one archive."""
+        return self.root / "bundle.tar.gz"
 
     @property
     def journal(self) -> Path:

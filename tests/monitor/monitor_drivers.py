@@ -78,7 +78,7 @@ class Driver:
             self._direct = connect(self.settings.store).client
         return self._direct
 
-    def keys(self) -> list[str]:
+    def stored_keys(self) -> list[str]:
         """Return all keys of this driver's prefix."""
         return sorted(key.decode() for key in self.direct.scan_iter(match=f"{self.prefix}:*", count=1_000))
 
@@ -130,8 +130,15 @@ class Driver:
         if self._direct is not None:
             self._direct.close()
         if self._loop is not None:
+            self._loop.run_until_complete(_finish_tasks())
             self._loop.run_until_complete(self._loop.shutdown_default_executor())
             self._loop.close()
+
+
+async def _finish_tasks() -> None:
+    """Wait for what is left on the loop: redis-py closes replaced nodes of a cluster in tasks of their own."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    await asyncio.gather(*left, return_exceptions=True)
 
 
 def reading(decision: Decision, signal: Any) -> SignalReading:

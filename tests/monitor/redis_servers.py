@@ -82,7 +82,7 @@ class RedisCluster:
     """Three nodes that share the slots, without replicas."""
 
     def __init__(self, folder: Path) -> None:
-        options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
+        options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "6000")
         self.nodes = [RedisServer(folder / str(number), *options) for number in range(3)]
 
     @property

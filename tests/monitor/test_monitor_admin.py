@@ -217,6 +217,13 @@ def test_an_alert_does_not_shorten_the_life_of_a_long_entry(drive: Drive) -> Non
     assert one.direct.ttl(one.key("allow")) > 60 * DAY
 
 
+def test_a_clear_keeps_how_long_an_entry_lives(drive: Drive) -> None:
+    one = drive()
+    allow(one, seconds=60 * DAY)
+    clear(one)
+    assert one.direct.ttl(one.key("state")) > 60 * DAY
+
+
 def test_a_user_can_be_taken_off_the_allow_list(drive: Drive) -> None:
     one = drive()
     hashed = one.do("user_hash", "ann")

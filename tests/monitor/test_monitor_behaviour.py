@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from monitor_drivers import DAY, HOUR, START, WEEK, Driver, ids, reading
@@ -140,6 +139,14 @@ def test_coverage_forgets_a_document_a_week_after_its_last_retrieval_also_for_an
     for day in range(1, 10):
         counts.append(reading(one.ask(ids(1, 2), at=day * DAY), "coverage").count)
     assert counts == [60] * 7 + [2, 2]
+
+
+def test_coverage_counts_a_documents_week_from_its_last_retrieval(drive: Drive) -> None:
+    one = drive()
+    one.ask(ids(1, 10), at=0)
+    one.ask(ids(1, 4), at=4 * DAY)
+    counts = [reading(one.ask(at=day * DAY), "coverage").count for day in (7, 8, 11, 12)]
+    assert counts == [10, 4, 4, 0]
 
 
 def test_sensitivity_forgets_an_answer_after_a_day_also_for_an_active_user(drive: Drive) -> None:
@@ -347,7 +354,7 @@ def test_every_key_has_a_lifetime(drive: Drive) -> None:
     one.do("hold", "ann", "request 1")
     for second in range(6):
         one.ask(ids(1, 90), level="restricted", at=second)
-    keys = one.keys()
+    keys = one.stored_keys()
     names = {key.rpartition("}:")[2].partition(":")[0] for key in keys}
     assert names == {
         "vol",

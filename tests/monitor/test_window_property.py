@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from monitor_drivers import START, made_settings
-from window_model import DAY_US, SECOND_US, Asked, WindowModel, Windows
+from window_model import SECOND_US, Asked, WindowModel, Windows
 
+from mragaudit.monitor.breaker import Breakers
 from mragaudit.monitor.calls import Mark, RecordCalls, mark_call, read_counts
 from mragaudit.monitor.connection import connect
 from mragaudit.monitor.keys import UserKeys
@@ -38,7 +39,7 @@ seconds = st.sampled_from(
     [0.000_001, 1.0, 40.0, 60.0, 99.999_999, 100.0, 130.0, 150.0, 249.999_999, 250.0, 399.999_999, 400.0, 460.1]
 )
 days = st.sampled_from([43_200.0, 86_400.0, 86_400.0, 200_000.0, 700_000.0])
-forward = st.builds(lambda one: ("move", one), seconds | seconds | days)
+forward = st.builds(lambda one: ("move", one), seconds | seconds | seconds | seconds | seconds | days)
 back_a_little = st.builds(lambda one: ("move", -one), st.sampled_from([0.5, 10.0, 59.0]))
 back_far = st.builds(lambda one: ("move", -one), seconds | days)
 query = st.tuples(
@@ -166,7 +167,9 @@ def opened(url_of: Callable[[str], str]) -> Iterator[Callable[..., Storehouse]]:
         if kind not in made:
             url = url_of(kind)
             given = small(url)
-            made[kind] = Store(connect(given.store), prefix="unused"), connect(given.store).client
+            breakers = Breakers(failures=1_000, open_seconds=1.0, cluster=kind == "cluster")
+            store = Store(connect(given.store), prefix="unused", breakers=breakers)
+            made[kind] = store, connect(given.store).client
         store, direct = made[kind]
         return Storehouse(small("memory://unused", **coverage), store, direct)
 

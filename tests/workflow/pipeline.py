@@ -20,7 +20,7 @@ import yaml
 from mragaudit.config import Settings, load_settings, settings_slice
 from mragaudit.config.load import merge
 from mragaudit.config.slices import STAGE_KEYS
-from mragaudit.paths import FIGURES, TABLES, RunPaths
+from mragaudit.paths import FIGURES, MONITOR_TABLES, TABLES, RunPaths
 
 REPOSITORY = Path(__file__).parents[2]
 CASE = REPOSITORY / "tests" / "cases" / "scripted" / "config.yaml"
@@ -69,6 +69,18 @@ class Pipeline:
             self.job(stage)
         return self.files
 
+    def monitor(self) -> RunPaths:
+        """Run the stages of the exfiltration monitor's replay, and what they need; return where the files are."""
+        self.before("judge")
+        if self.settings.monitor.access_log is not None:
+            self.job("monitor_log")
+        for stage in ("monitor_traffic", "monitor_replay"):
+            for part in monitor_parts(self.settings) if stage == "monitor_replay" else SIMULATED:
+                self.job(stage, part)
+        for stage in ("monitor_closed_loop", "monitor_tables", "monitor_page"):
+            self.job(stage)
+        return self.files
+
     def before(self, last: str) -> None:
         """Run every stage before `last`."""
         for stage in ORDER[: ORDER.index(last)]:
@@ -88,14 +100,15 @@ class Pipeline:
 
     def _script(self, stage: str, shard: str, variant: str | None) -> None:
         inputs, outputs = IO[stage](self, shard) if variant is None else self._filter_io(shard, variant)
-        parts = [stage, *([variant] if variant else []), *([shard] if stage in SHARDED else [])]
+        named = stage in SHARDED or shard != "all"
+        parts = [stage, *([variant] if variant else []), *([shard] if named else [])]
         whole = self.settings.model_dump(mode="json")
         given = SimpleNamespace(
             input=Files(**inputs),
             output=Files(**outputs),
             log=[str(self.run_folder / "logs" / f"{'.'.join(parts)}.log")],
             params=SimpleNamespace(settings=settings_slice(self.settings, stage) if stage in STAGE_KEYS else whole),
-            wildcards=SimpleNamespace(run=self.settings.run, shard=shard, filter=variant),
+            wildcards=SimpleNamespace(run=self.settings.run, shard=shard, filter=variant, seeds=shard),
             threads=1,
         )
         runpy.run_path(str(SCRIPTS / f"{stage}.py"), init_globals={"snakemake": given})
@@ -131,6 +144,35 @@ def _generate_io(run: Pipeline, shard: str) -> Io:
     return {**_documents(run), **inputs}, {"generations": run.shard("generations", shard)}
 
 
+def monitor_parts(settings: Settings) -> tuple[str, ...]:
+    """Return the parts of the monitor's traffic, as in the Snakefile."""
+    return (*SIMULATED, "log") if settings.monitor.access_log is not None else SIMULATED
+
+
+def _monitor_file(run: Pipeline, folder: str, part: str) -> str:
+    return str(run.paths.monitor / folder / f"{part}.jsonl")
+
+
+def _monitor_traffic_io(run: Pipeline, part: str) -> Io:
+    inputs = {name: run.shards(name) for name in ("translations", "retrieval")}
+    trials = str(run.paths.trials) if run.settings.monitor.answers else []
+    index = str(run.run_folder / "index")
+    return {**_documents(run), **inputs, "index": index, "trials": trials}, {
+        "traffic": _monitor_file(run, "traffic", part)
+    }
+
+
+def _monitor_tables_io(run: Pipeline, _: str) -> Io:
+    folders = {"traffic": "traffic", "counts": "replay"}
+    inputs: dict[str, Any] = {
+        name: [_monitor_file(run, folder, part) for part in monitor_parts(run.settings)]
+        for name, folder in folders.items()
+    }
+    return {**inputs, "delivered": str(run.paths.monitor / "closed_loop.jsonl")}, {
+        name: str(run.paths.monitor_table(name)) for name in MONITOR_TABLES
+    }
+
+
 def _tables(run: Pipeline) -> dict[str, str]:
     return {name: str(run.paths.table(name)) for name in TABLES}
 
@@ -159,7 +201,23 @@ IO: Mapping[str, Callable[[Pipeline, str], Io]] = {
     "figures": lambda run, _: (_tables(run), {name: str(run.paths.figure(name)) for name in FIGURES}),
     "manifest": lambda run, _: ({}, {"manifest": str(run.paths.manifest)}),
     "report": lambda run, _: ({}, {"html": str(run.paths.report)}),
+    "monitor_log": lambda run, _: (
+        {"log": run.settings.monitor.access_log},
+        {"traffic": _monitor_file(run, "traffic", "log")},
+    ),
+    "monitor_traffic": _monitor_traffic_io,
+    "monitor_replay": lambda run, part: (
+        {"traffic": _monitor_file(run, "traffic", part)},
+        {"counts": _monitor_file(run, "replay", part)},
+    ),
+    "monitor_closed_loop": lambda run, _: (
+        {"traffic": _monitor_file(run, "traffic", "check"), "counts": _monitor_file(run, "replay", "check")},
+        {"delivered": str(run.paths.monitor / "closed_loop.jsonl")},
+    ),
+    "monitor_tables": _monitor_tables_io,
+    "monitor_page": lambda run, _: ({}, {"html": str(run.paths.monitor / "report.html")}),
 }
+SIMULATED = ("development", "check")
 AFTER_SHARDS = ("score", "aggregate", "figures", "manifest", "report")
 SHARDED = ("translate", "backtranslate", "retrieve", "judge", "generate", "filter")
 ORDER = (

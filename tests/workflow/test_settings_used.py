@@ -14,6 +14,7 @@ from mragaudit.stages.preflight import check_run
 
 pytestmark = pytest.mark.workflow
 
+LOG = '{"time": 1800000000, "user": "u", "collection": "kb", "doc_ids": ["a"], "levels": ["public"]}\n'
 EXAMPLES = REPOSITORY / "resources" / "examples"
 
 
@@ -31,8 +32,15 @@ def read(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:
 
 
 def test_every_key_is_read_by_some_stage(read: set[tuple[str, str]], tmp_path: Path) -> None:
-    """Once with thresholds up to the report; once with verdicts parsed, on a corpus and queries made by people."""
-    margin = case_settings(languages=["en", "de"], judge={"controls_per_class": 2})
+    """Once with thresholds up to the report; once with verdicts parsed, on a corpus and queries made by people.
+
+    The monitor's replay runs on the first, with an access log beside.
+    """
+    log = tmp_path / "log.jsonl"
+    log.write_text(LOG, encoding="utf-8")
+    short = {"development_seeds": [1], "check_seeds": [2], "days": 2, "users_per_seed": 1, "attackers_per_seed": 1}
+    monitor = {**short, "access_log": str(log), "collection_sizes": {"kb": 30}, "answers": True}
+    margin = case_settings(languages=["en", "de"], judge={"controls_per_class": 2}, monitor=monitor)
     human = case_settings(
         languages=["en", "zh", "de", "ar", "sw"],
         corpus={"source": str(EXAMPLES / "corpus.jsonl")},
@@ -45,6 +53,7 @@ def test_every_key_is_read_by_some_stage(read: set[tuple[str, str]], tmp_path: P
         with chdir(tmp_path):
             check_run(settings, results=Path("results"))
     Pipeline(tmp_path, margin).run()
+    Pipeline(tmp_path, margin).monitor()
     Pipeline(tmp_path, human).before("filter")
     models = [one for one in vars(sections).values() if isinstance(one, type) and issubclass(one, Section)]
     expected = {(model.__name__, key) for model in models for key in model.model_fields}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
+from mragaudit.bundle.times import is_unpacked, level_times
 from mragaudit.config import load_settings, settings_slice, stage_needs
 from mragaudit.errors import MragauditError
 from mragaudit.paths import FIGURES, TABLES
@@ -13,11 +14,13 @@ from mragaudit.provenance import source_digest
 from mragaudit.registry import module_of
 from mragaudit.resources import corpus_digest, prompts_digest, queries_digest
 from mragaudit.stages.plan import print_plan
-from mragaudit.stages.preflight import check_run
+from mragaudit.stages.preflight import check_run, require_models
 
 try:
     SETTINGS = load_settings(config)
     check_run(SETTINGS, results=Path("results"))
+    if workflow.is_main_process and is_unpacked(Path()):
+        level_times(Path("results", SETTINGS.run))
 except MragauditError as error:
     raise WorkflowError(str(error)) from None
 
@@ -52,3 +55,11 @@ wildcard_constraints:
     shard=r"\d+-of-\d+",
     judge="|".join(JUDGES) or "none",
     filter="|".join(FILTERS) or "none",
+
+
+def refuse_hopeless(stages):
+    """Stop before Snakemake deletes the files of a named stage that can only fail: no model package, no journal."""
+    try:
+        require_models(SETTINGS, stages=stages, results=Path("results"))
+    except MragauditError as error:
+        raise WorkflowError(str(error)) from None

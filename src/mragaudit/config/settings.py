@@ -228,7 +228,7 @@ class Monitor(Section):
         (11, 12, 13), min_length=1, description="other seeds, on which the chosen thresholds are measured"
     )
     days: int = Field(30, ge=1, le=366, description="simulated days of every benign user")
-    users_per_seed: int = Field(2, ge=1, description="benign users of every profile a seed")
+    users_per_seed: int = Field(4, ge=1, description="benign users of every profile a seed")
     attackers_per_seed: int = Field(2, ge=1, description="attackers of every profile a seed")
     access_log: str | None = Field(None, description="JSONL or CSV file of your own queries (docs/monitor/replay.md)")
     collection_sizes: dict[str, int] = Field(

@@ -10,13 +10,15 @@ from types import TracebackType
 from typing import Any, Self
 
 from mragaudit.errors import DataError, StoreError
+from mragaudit.monitor.alerts import sinks_from
+from mragaudit.monitor.breaker import Breakers, BusyError
 from mragaudit.monitor.calls import Call
-from mragaudit.monitor.client import configured_secret, default_sinks
-from mragaudit.monitor.connection import EXTRA, Connection, connect_async
+from mragaudit.monitor.client import configured_secret
+from mragaudit.monitor.connection import EXTRA, MAX_CONNECTIONS, Connection, connect_async
 from mragaudit.monitor.core import Counts
 from mragaudit.monitor.holds import hold_call, release_call
 from mragaudit.monitor.keys import secret_key, user_hash
-from mragaudit.monitor.queries import DEFAULT_TENANT, Documents
+from mragaudit.monitor.queries import DEFAULT_TENANT, Documents, check_id
 from mragaudit.monitor.reload import SettingsFile
 from mragaudit.monitor.session import Request, Session
 from mragaudit.monitor.settings import MonitorSettings
@@ -30,17 +32,60 @@ from mragaudit.registry import import_package
 class AsyncStore:
     """Runs scripts; raises StoreError where the server is away, too slow, full or read-only."""
 
-    def __init__(self, connection: Connection, *, prefix: str) -> None:
+    def __init__(self, connection: Connection, *, prefix: str, breakers: Breakers) -> None:
         self.client: Any = connection.client
         self.cluster = connection.cluster
         self.script_loads = 0
         self._prefix = prefix
+        self._breakers = breakers
         redis = import_package("redis", extra=EXTRA)
         self._no_script = redis.exceptions.NoScriptError
-        self._errors = (redis.RedisError, redis.exceptions.RedisClusterException, OSError)
+        self._errors: tuple[type[Exception], ...] = (
+            redis.RedisError,
+            redis.exceptions.RedisClusterException,
+            OSError,
+        )
+        self._places = asyncio.Semaphore(MAX_CONNECTIONS)
+        self._busy_seconds = connection.busy_seconds
+        if connection.cluster:
+            # Where one connection of a cluster fails redis-py closes others, also those that are being opened.
+            self._errors += (AttributeError,)
+        self._opening = asyncio.Lock()
+        self._opened = not connection.cluster
 
     async def run(self, call: Call) -> Any:
-        """Return the answer of one script call."""
+        """Return the answer of one script call; raises LeftAloneError without a call while the breaker is open."""
+        with self._breakers.guarded(call.keys[0]):
+            await self._take_place()
+            try:
+                await self._open()
+                return await self._run_or_raise(call)
+            finally:
+                self._places.release()
+
+    async def _take_place(self) -> None:
+        if not self._places.locked():
+            await self._places.acquire()  # at once; to wait for it in a task of its own would cost as much as the call
+            return
+        try:
+            await asyncio.wait_for(self._places.acquire(), self._busy_seconds)
+        except TimeoutError as error:
+            raise BusyError("busy") from error
+
+    async def _open(self) -> None:
+        """Look the nodes of a cluster up once: calls that do so at the same time close each other's connections."""
+        if self._opened:
+            return
+        async with self._opening:
+            if self._opened:
+                return
+            try:
+                await self.client.initialize()
+            except self._errors as error:
+                raise StoreError(reason_of(error)) from error
+            self._opened = True
+
+    async def _run_or_raise(self, call: Call) -> Any:
         try:
             return await self._run(call)
         except self._errors as error:
@@ -76,11 +121,13 @@ class AsyncStore:
     async def secret(self, offer: bytes | None = None) -> bytes:
         """Return the secret that the store keeps; where it has none, `offer` or a new one becomes it."""
         key = secret_key(self._prefix)
-        try:
-            await self.client.set(key, offer or secrets.token_hex(SECRET_BYTES), nx=True)
-            value = await self.client.get(key)
-        except self._errors as error:
-            raise StoreError(reason_of(error)) from error
+        with self._breakers.guarded(key):
+            await self._open()
+            try:
+                await self.client.set(key, offer or secrets.token_hex(SECRET_BYTES), nx=True)
+                value = await self.client.get(key)
+            except self._errors as error:
+                raise StoreError(reason_of(error)) from error
         return value.encode() if isinstance(value, str) else bytes(value)
 
     async def close(self) -> None:
@@ -108,9 +155,9 @@ class AsyncExfiltrationMonitor:
         source = settings if settings is not None else MonitorSettings()
         given = source.settings if isinstance(source, SettingsFile) else source
         made = connection or connect_async(given.store)
-        chosen = default_sinks(given) if sinks is None else sinks
+        chosen = sinks_from(given) if sinks is None else sinks
         self.session = Session(source, cluster=made.cluster, sinks=chosen, clock=clock)
-        self.store = AsyncStore(made, prefix=given.store.prefix)
+        self.store = AsyncStore(made, prefix=given.store.prefix, breakers=self.session.breakers)
         self._secret = KeptSecret(secret or configured_secret())
 
     @property
@@ -156,8 +203,6 @@ class AsyncExfiltrationMonitor:
             query = session.checked(request)
         except DataError as error:
             return session.refused(request, error)
-        if not session.breaker.allows():
-            return session.left_alone(request)
         try:
             prepared = session.prepare(query, secret=await self.secret())
             asked_at = session.now()
@@ -165,7 +210,6 @@ class AsyncExfiltrationMonitor:
         except StoreError as error:
             self._secret.doubt()
             return session.store_failed(request, error)
-        session.breaker.succeeded()
         judged = session.settle(prepared, replies, asked_at=asked_at)
         marks = session.mark_calls(prepared, judged)
         return session.conclude(prepared, judged, await self.store.attempt_all(marks) if marks else ())
@@ -175,11 +219,18 @@ class AsyncExfiltrationMonitor:
         known = self._secret.known(self.store.script_loads)
         if known is not None:
             return known
-        loads = self.store.script_loads
-        return self._secret.keep(await self.store.secret(self._secret.value), script_loads=loads)
+        loads, old = self.store.script_loads, self._secret.value
+        try:
+            return self._secret.keep(await self.store.secret(old), script_loads=loads)
+        except StoreError:
+            if old is None or not self.store.cluster:
+                raise
+            return old  # its node is away; the user's may be there
 
     async def user_hash(self, user: str, *, tenant: str = DEFAULT_TENANT) -> str:
         """Return the keyed hash that stands for a user in the store, the log and the sinks."""
+        check_id("user", user, self.settings)
+        check_id("tenant", tenant, self.settings)
         return user_hash(await self.secret(), tenant=tenant, user=user)
 
     async def set_size(self, collection: str, size: int) -> None:
@@ -204,12 +255,12 @@ class AsyncExfiltrationMonitor:
         return int(await self.store.run(call))
 
     async def hold(self, user: str, request_id: str, *, tenant: str = DEFAULT_TENANT) -> bool:
-        """Take one of the user's places for delayed requests; False when all are taken or the store is away."""
+        """Take one of the user's places for delayed requests; False when there is none, for whatever reason."""
         try:
             hashed = await self.user_hash(user, tenant=tenant)
             places = await self.store.run(hold_call(self.settings, user_hash=hashed, request_id=request_id))
             return bool(places == 1)
-        except StoreError:
+        except (StoreError, DataError):
             return False
 
     async def release(self, user: str, request_id: str, *, tenant: str = DEFAULT_TENANT) -> None:
@@ -217,6 +268,8 @@ class AsyncExfiltrationMonitor:
         try:
             hashed = await self.user_hash(user, tenant=tenant)
             await self.store.run(release_call(self.settings, user_hash=hashed, request_id=request_id))
+        except DataError:
+            return  # what cannot be an id holds no place
         except StoreError:
             self.counts.problems["store"] += 1
 

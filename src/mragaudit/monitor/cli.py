@@ -116,7 +116,9 @@ def top(
     tenant: TenantOption = DEFAULT_TENANT,
     n: Annotated[int, typer.Option("-n", "--users", min=1, help="users to show")] = 20,
     scanned: Annotated[int, typer.Option("--scan", min=1, help="most recently active users to look at")] = 1_000,
-    once: Annotated[bool, typer.Option("--once", help="print one table and end")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="print one table and end, as where there is no terminal")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show the users of a tenant by risk, anew every two seconds; a look counts as no query."""
@@ -124,7 +126,7 @@ def top(
         first = admin.top(monitor, n, tenant=tenant, scanned=scanned)
         if as_json:
             _print_json(first)
-        elif once:
+        elif once or not Console().is_terminal:
             _console().print(ranking_view(first))
         else:
             _watch(monitor, first, n=n, scanned=scanned)
@@ -240,21 +242,19 @@ def alerts(
     chosen = _settings(settings, url)
     with _store_errors(chosen):
         reader = AlertReader(connect(chosen.store), prefix=chosen.store.prefix)
-        for entry in reader.newest(last):
-            _print_entry(entry, as_json=as_json)
-        if follow:
-            _follow(reader, as_json=as_json)
-
-
-def _follow(reader: AlertReader, *, as_json: bool) -> None:
-    """Print what is added to the stream until the person ends it."""
-    try:
-        while True:
-            for entry in reader.new():
+        try:
+            for entry in _entries(reader, last=last, follow=follow):
                 _print_entry(entry, as_json=as_json)
-            time.sleep(FOLLOW_SECONDS)
-    except KeyboardInterrupt:
-        return
+        except KeyboardInterrupt:  # how a person ends it
+            return
+
+
+def _entries(reader: AlertReader, *, last: int, follow: bool) -> Iterator[StreamEntry]:
+    """Yield the newest entries of the stream, then what is added to it."""
+    yield from reader.newest(last)
+    while follow:
+        yield from reader.new()
+        time.sleep(FOLLOW_SECONDS)
 
 
 def _print_entry(entry: StreamEntry, *, as_json: bool) -> None:

@@ -9,26 +9,21 @@ from types import TracebackType
 from typing import Self
 
 from mragaudit.errors import DataError, StoreError
+from mragaudit.monitor.alerts import sinks_from
 from mragaudit.monitor.connection import Connection, connect
 from mragaudit.monitor.core import Counts
 from mragaudit.monitor.holds import hold_call, release_call
 from mragaudit.monitor.keys import user_hash
-from mragaudit.monitor.queries import DEFAULT_TENANT, Documents
+from mragaudit.monitor.queries import DEFAULT_TENANT, Documents, check_id
 from mragaudit.monitor.reload import SettingsFile
 from mragaudit.monitor.session import Request, Session
 from mragaudit.monitor.settings import MonitorSettings
-from mragaudit.monitor.sinks import AlertSink, LogSink
+from mragaudit.monitor.sinks import AlertSink
 from mragaudit.monitor.sizes import own_call, size_call
 from mragaudit.monitor.store import KeptSecret, Store
 from mragaudit.records.monitoring import Decision
 
 SECRET_ENV = "MRAGAUDIT_MONITOR_KEY"  # noqa: S105 - the name of a variable, not a secret
-
-
-def default_sinks(settings: MonitorSettings) -> tuple[AlertSink, ...]:
-    """Return the sinks of a monitor to which none were given: the log, unless it is switched off."""
-    alerts = settings.alerts
-    return (LogSink(plain_user_ids=alerts.plain_user_ids),) if alerts.log else ()
 
 
 def configured_secret() -> bytes | None:
@@ -55,15 +50,16 @@ class ExfiltrationMonitor:
     ) -> None:
         """Make a monitor.
 
-        `connection` replaces the client that `store.url` names; `sinks` replace the log. `secret` keys the hashes
-        of user ids: by default the environment variable MRAGAUDIT_MONITOR_KEY, else one that the store keeps.
+        `connection` replaces the client that `store.url` names; `sinks` replace those that the settings name. `secret`
+        keys the hashes of user ids: by default the environment variable MRAGAUDIT_MONITOR_KEY, else one that the store
+        keeps.
         """
         source = settings if settings is not None else MonitorSettings()
         given = source.settings if isinstance(source, SettingsFile) else source
         made = connection or connect(given.store)
-        chosen = default_sinks(given) if sinks is None else sinks
+        chosen = sinks_from(given) if sinks is None else sinks
         self.session = Session(source, cluster=made.cluster, sinks=chosen, clock=clock)
-        self.store = Store(made, prefix=given.store.prefix)
+        self.store = Store(made, prefix=given.store.prefix, breakers=self.session.breakers)
         self._secret = KeptSecret(secret or configured_secret())
 
     @property
@@ -113,8 +109,6 @@ class ExfiltrationMonitor:
             query = session.checked(request)
         except DataError as error:
             return session.refused(request, error)
-        if not session.breaker.allows():
-            return session.left_alone(request)
         try:
             prepared = session.prepare(query, secret=self.secret())
             asked_at = session.now()
@@ -122,7 +116,6 @@ class ExfiltrationMonitor:
         except StoreError as error:
             self._secret.doubt()
             return session.store_failed(request, error)
-        session.breaker.succeeded()
         judged = session.settle(prepared, replies, asked_at=asked_at)
         marks = session.mark_calls(prepared, judged)
         return session.conclude(prepared, judged, self.store.attempt_all(marks) if marks else ())
@@ -132,11 +125,18 @@ class ExfiltrationMonitor:
         known = self._secret.known(self.store.script_loads)
         if known is not None:
             return known
-        loads = self.store.script_loads
-        return self._secret.keep(self.store.secret(self._secret.value), script_loads=loads)
+        loads, old = self.store.script_loads, self._secret.value
+        try:
+            return self._secret.keep(self.store.secret(old), script_loads=loads)
+        except StoreError:
+            if old is None or not self.store.cluster:
+                raise
+            return old  # its node is away; the user's may be there
 
     def user_hash(self, user: str, *, tenant: str = DEFAULT_TENANT) -> str:
         """Return the keyed hash that stands for a user in the store, the log and the sinks."""
+        check_id("user", user, self.settings)
+        check_id("tenant", tenant, self.settings)
         return user_hash(self.secret(), tenant=tenant, user=user)
 
     def set_size(self, collection: str, size: int) -> None:
@@ -157,12 +157,12 @@ class ExfiltrationMonitor:
         return int(self.store.run(call))
 
     def hold(self, user: str, request_id: str, *, tenant: str = DEFAULT_TENANT) -> bool:
-        """Take one of the user's places for delayed requests; False when all are taken or the store is away."""
+        """Take one of the user's places for delayed requests; False when there is none, for whatever reason."""
         try:
             hashed = self.user_hash(user, tenant=tenant)
             places = self.store.run(hold_call(self.settings, user_hash=hashed, request_id=request_id))
             return bool(places == 1)
-        except StoreError:
+        except (StoreError, DataError):
             return False
 
     def release(self, user: str, request_id: str, *, tenant: str = DEFAULT_TENANT) -> None:
@@ -170,6 +170,8 @@ class ExfiltrationMonitor:
         try:
             hashed = self.user_hash(user, tenant=tenant)
             self.store.run(release_call(self.settings, user_hash=hashed, request_id=request_id))
+        except DataError:
+            return  # what cannot be an id holds no place
         except StoreError:
             self.counts.problems["store"] += 1
 

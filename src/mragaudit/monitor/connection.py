@@ -28,6 +28,8 @@ class Connection:
     cluster: bool
     single_server: bool = False
     """A real server that this module connected to, over whose connections calls may be sent directly."""
+    busy_seconds: float = 1.0
+    """Longest wait for one of MAX_CONNECTIONS."""
 
 
 class LateClient:
@@ -61,7 +63,8 @@ def connect(store: Store) -> Connection:
         return Connection(_fake().FakeRedis(server=_fake_server(url)), cluster=False)
     options = _options(store, retry=redis.retry.Retry, redis=redis)
     if cluster:
-        return Connection(LateClient(lambda: redis.RedisCluster.from_url(url, **options)), cluster=True)
+        late = LateClient(lambda: redis.RedisCluster.from_url(url, **options))
+        return Connection(late, cluster=True, busy_seconds=store.timeout_seconds)
     pool = redis.BlockingConnectionPool.from_url(url, timeout=store.timeout_seconds, **options)
     return Connection(redis.Redis.from_pool(pool), cluster=False, single_server=True)
 
@@ -75,9 +78,10 @@ def connect_async(store: Store) -> Connection:
         return Connection(_fake().FakeAsyncRedis(server=_fake_server(url)), cluster=False)
     options = _options(store, retry=aio.retry.Retry, redis=redis)
     if cluster:
-        return Connection(aio.RedisCluster.from_url(url, **options), cluster=True)
+        client = aio.RedisCluster.from_url(url, **options)
+        return Connection(client, cluster=True, busy_seconds=store.timeout_seconds)
     pool = aio.BlockingConnectionPool.from_url(url, timeout=store.timeout_seconds, **options)
-    return Connection(aio.Redis.from_pool(pool), cluster=False)
+    return Connection(aio.Redis.from_pool(pool), cluster=False, busy_seconds=store.timeout_seconds)
 
 
 def _options(store: Store, *, retry: Any, redis: Any) -> dict[str, Any]:

@@ -25,6 +25,8 @@ WEEK_SECONDS = 604_800.0
 COMPOSITE = "composite"
 COLLECTION = "collection"
 THROTTLE = "throttle"
+YOUNGER_SECONDS = 60.0
+"""By so much another worker's alert may be younger than a query; as in mark.lua."""
 
 
 @dataclass(slots=True)
@@ -240,8 +242,8 @@ def _alert(decision: Decision, *, kind: AlertKind, ids: Mapping[str, str], user_
 
 
 def _is_due(last: float | None, window_seconds: float, time: float) -> bool:
-    """Return whether an alert that last went out then may go out again; one from the future is no reason to wait."""
-    return last is None or last > time or time - last > window_seconds
+    """Return whether an alert that last went out then may go out again; after the clock went back it may."""
+    return last is None or last - time > YOUNGER_SECONDS or time - last > window_seconds
 
 
 def _alert_windows(settings: MonitorSettings) -> dict[str, float]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mragaudit.monitor.core import MonitorCore
 from mragaudit.monitor.rejudge import BELOW_ONE, Actor, window_counts
-from mragaudit.monitor.risk import SIGNALS
+from mragaudit.monitor.risk import COMPOSITE_DIGITS, SIGNALS
 from mragaudit.monitor.settings import MonitorSettings
 from mragaudit.records.monitoring import SignalName, SignalReading
 
@@ -81,14 +81,14 @@ def columns_of(actors: Sequence[Actor], settings: MonitorSettings) -> Columns:
     rows.sort(key=lambda row: (row[0], row[1], row[2]))
     accounts = {pair: n for n, pair in enumerate(dict.fromkeys((row[0], row[1]) for row in rows))}
     readings = [core.readings(window_counts(row[3]), role=row[3].event.profile) for row in rows]
-    by_signal = dict(zip(SIGNALS, zip(*readings, strict=True), strict=True))
+    by_signal = {name: [one[place] for one in readings] for place, name in enumerate(SIGNALS)}
     return Columns(
         actor=np.array([row[0] for row in rows], dtype=np.int64),
         account=np.array([accounts[row[0], row[1]] for row in rows], dtype=np.int64),
         position=np.array([row[2] for row in rows], dtype=np.int64),
         time=np.array([row[3].event.time for row in rows], dtype=np.float64),
         values={name: _values(found) for name, found in by_signal.items()},
-        over_cap={name: np.array([_over_cap(one) for one in found]) for name, found in by_signal.items()},
+        over_cap={name: np.array([_over_cap(one) for one in found], dtype=bool) for name, found in by_signal.items()},
         own_threshold={
             name: np.array([np.nan if one.threshold == VANISHING else one.threshold for one in found])
             for name, found in by_signal.items()
@@ -129,7 +129,7 @@ def composite(columns: Columns, cell: Cell) -> Floats:
         known += has
         alerting |= alerts
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(weight > 0, total / weight, plain / known)
+        mean = np.where(weight > 0, np.round(total / weight, COMPOSITE_DIGITS), plain / known)
     return np.where(alerting, np.maximum(mean, cell.floor), mean)
 
 
@@ -149,7 +149,7 @@ def outcome_of(columns: Columns, cell: Cell, *, n_actors: int) -> Outcome:
     same = (last >= 0) & (columns.account[np.maximum(last, 0)] == columns.account)
     rested = columns.time - columns.time[np.maximum(last, 0)] >= cell.hold_seconds
     released = same & ~over & rested & (risk < cell.release_at)
-    previous = np.concatenate([[-1], last[:-1]])
+    previous = np.concatenate([[-1], last])[:-1]
     follows = (previous >= 0) & (columns.account[np.maximum(previous, 0)] == columns.account)
     releases = np.cumsum(released)
     between = releases - releases[np.maximum(previous, 0)]

@@ -56,7 +56,7 @@ def checked_query(
 ) -> Query:
     """Return the query; raises DataError naming the part that cannot be taken and what would be right."""
     for name, value in (("user", user), ("query_id", query_id), ("collection", collection), ("tenant", tenant)):
-        _check_id(name, value, settings)
+        check_id(name, value, settings)
     if time is not None and not is_time(time):
         raise DataError(f"time is {time!r}; it must be Unix seconds, from 0 to {LATEST_SECONDS}")
     if role is not None and role not in settings.roles:
@@ -79,7 +79,8 @@ def is_time(value: object) -> bool:
     return isinstance(value, int | float) and math.isfinite(value) and 0 <= value <= LATEST_SECONDS
 
 
-def _check_id(name: str, value: object, settings: MonitorSettings) -> None:
+def check_id(name: str, value: object, settings: MonitorSettings) -> None:
+    """Raise DataError for what is no id: not text, empty, too long, or not encodable."""
     if isinstance(value, str) and value.isascii() and 0 < len(value) <= settings.limits.id_bytes:
         return  # nearly every id
     if not isinstance(value, str) or not value:
@@ -128,7 +129,7 @@ def _by_level(
     found: dict[str, int] = {}
     unknown: dict[str, None] = {}
     for doc_id, level in pairs:
-        _check_id("a document id", doc_id, settings)
+        check_id("a document id", doc_id, settings)
         position = rank.get(level) if isinstance(level, str) else None
         if position is None:
             position = highest

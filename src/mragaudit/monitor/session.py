@@ -1,6 +1,7 @@
 """One query's way through the monitor, without any waiting: both clients follow these steps.
 
-prepare → (store) → settle → (store, seldom) → conclude; or, when the store is away, `failed`.
+checked → prepare → (store) → settle → (store, seldom) → conclude; or `refused`, or, when the store is away,
+`store_failed`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import msgspec
 
 from mragaudit.errors import DataError, StoreError
-from mragaudit.monitor.breaker import CircuitBreaker
+from mragaudit.monitor.breaker import Breakers, LeftAloneError
 from mragaudit.monitor.calls import CACHED_USERS, Call, RecordCalls, mark_call, read_counts
 from mragaudit.monitor.core import Counts, Judged, MonitorCore
 from mragaudit.monitor.keys import UserKeys, encode_name, tenant_key, user_hash
@@ -74,7 +75,7 @@ class Session:
         self.counts = Counts()
         self.clock = clock
         store = self.settings.store
-        self.breaker = CircuitBreaker(failures=store.breaker_failures, open_seconds=store.breaker_seconds)
+        self.breakers = Breakers(failures=store.breaker_failures, open_seconds=store.breaker_seconds, cluster=cluster)
         self._problems: dict[str, float] = {}
         self._hash = lru_cache(maxsize=CACHED_USERS)(_hash)
         self._apply(self.settings)
@@ -203,13 +204,8 @@ class Session:
         return self._unjudged(request, kind="store", label=label, problem=problem, passes=passes)
 
     def store_failed(self, request: Request, error: StoreError) -> Decision:
-        """Return the configured decision after a failed call, and tell the breaker."""
-        self.breaker.failed()
-        return self.store_away(request, str(error))
-
-    def left_alone(self, request: Request) -> Decision:
-        """Return the configured decision while the breaker keeps calls from the store."""
-        return self.store_away(request, "left alone after repeated failures", label="breaker")
+        """Return the configured decision after a call that failed, or that the breaker kept from the store."""
+        return self.store_away(request, str(error), label="breaker" if isinstance(error, LeftAloneError) else "store")
 
     def broken(self, request: Request, error: Exception) -> Decision:
         """Return the configured decision after a fault of ours; it is logged, the served query goes on."""

@@ -255,6 +255,22 @@ class MonitorSettings(Section):
             raise ValueError(f'sensitive_from is "{self.sensitive_from}"; levels are: {", ".join(self.levels)}')
         return self
 
+    @model_validator(mode="after")
+    def _within_memory(self) -> Self:
+        """Refuse a limit that could never be passed, since less is remembered than it allows."""
+        roles = self.roles.values()
+        documents = [self.coverage.max_documents, self.sensitivity.max_documents]
+        documents += [most for one in roles for most in (one.max_documents, one.max_sensitive_documents)]
+        queries = [self.volume.max_queries, *(one.max_queries for one in roles)]
+        for key, tracked, limits in (
+            ("volume.tracked_queries", self.volume.tracked_queries, queries),
+            ("coverage.tracked_documents", self.coverage.tracked_documents, documents),
+        ):
+            largest = max((limit for limit in limits if limit is not None), default=0)
+            if tracked <= largest:
+                raise ValueError(f"{key} is {tracked}; it must be above {largest}, a limit that could never be passed")
+        return self
+
     @cached_property
     def sensitive_levels(self) -> frozenset[str]:
         """Levels from `sensitive_from` upwards."""

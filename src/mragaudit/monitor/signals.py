@@ -65,7 +65,7 @@ class CoverageMonitor:
             window_seconds=coverage.window_seconds,
             not_evaluated=_unknown_size(counts)
             or too_few(_returned(counts, least=counts.distinct_documents), self.settings)
-            or too_small(counts, self.settings),
+            or too_small(total, self.settings, by="others"),
         )
 
 
@@ -80,6 +80,8 @@ class SensitivityMonitor:
         sensitivity = self.settings.sensitivity
         sensitive = sum(n for level, n in counts.returned.items() if level in self.settings.sensitive_levels)
         returned = _returned(counts)
+        # The whole collection: what a user adds must not silence this signal.
+        size = None if counts.size is None else counts.size.size
         return _share_reading(
             "sensitivity",
             count=sensitive,
@@ -88,7 +90,7 @@ class SensitivityMonitor:
             capped_count=counts.distinct_sensitive_documents,
             cap=role.max_sensitive_documents or sensitivity.max_documents,
             window_seconds=sensitivity.window_seconds,
-            not_evaluated=too_few(returned, self.settings) or too_small(counts, self.settings),
+            not_evaluated=too_few(returned, self.settings) or too_small(size, self.settings),
         )
 
     def threshold(self, counts: WindowCounts, *, role: RoleLimits = NO_ROLE) -> float:
@@ -120,11 +122,11 @@ def too_few(returned: int, settings: MonitorSettings) -> str | None:
     return None
 
 
-def too_small(counts: WindowCounts, settings: MonitorSettings) -> str | None:
-    """Return why neither share counts in this collection, None when both do."""
-    if counts.size is not None and counts.size.size - counts.own_documents < settings.min_collection:
-        held = max(0, counts.size.size - counts.own_documents)
-        return f"the collection holds {held} documents by others, {settings.min_collection} needed"
+def too_small(held: int | None, settings: MonitorSettings, *, by: str | None = None) -> str | None:
+    """Return why a share does not count in a collection of so many documents, None when it does or none is known."""
+    if held is not None and held < settings.min_collection:
+        of_whom = f" by {by}" if by else ""
+        return f"the collection holds {held} documents{of_whom}, {settings.min_collection} needed"
     return None
 
 

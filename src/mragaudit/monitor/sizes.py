@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from mragaudit.errors import DataError
 from mragaudit.monitor.calls import Call, Script, microseconds
 from mragaudit.monitor.keys import UserKeys, encode_document, encode_name, size_key
+from mragaudit.monitor.queries import check_id
 from mragaudit.monitor.settings import MonitorSettings
 from mragaudit.records.monitoring import CollectionSize
 
@@ -25,6 +26,7 @@ CACHED_COLLECTIONS = 1_024
 
 def size_call(settings: MonitorSettings, collection: str, *, size: int | None) -> Call:
     """Return the call that sets a collection's size, or with None reads it and keeps it alive."""
+    check_id("collection", collection, settings)
     if size is not None and size < 0:
         raise DataError(f'collection "{collection}": the size is {size}; it must be at least 0')
     lifetime = microseconds(settings.limits.size_days * DAY_SECONDS)
@@ -42,6 +44,9 @@ def own_call(
     settings: MonitorSettings, *, user_hash: str, collection: str, doc_ids: Sequence[str], added: bool
 ) -> Call:
     """Return the call that notes documents which a user added to a collection, or took out again."""
+    check_id("collection", collection, settings)
+    for one in doc_ids:
+        check_id("a document id", one, settings)
     key = UserKeys(settings.store.prefix, user_hash).of_collection("own", encode_name(collection))
     lifetime = microseconds(settings.limits.own_days * DAY_SECONDS)
     ids = [encode_document(one) for one in doc_ids]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import secrets
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from mragaudit.errors import StoreError
+from mragaudit.monitor.breaker import Breakers, BusyError
 from mragaudit.monitor.calls import Call
-from mragaudit.monitor.connection import EXTRA, Connection
+from mragaudit.monitor.connection import EXTRA, MAX_CONNECTIONS, Connection
 from mragaudit.monitor.keys import secret_key
 from mragaudit.monitor.wire import Wire
 from mragaudit.registry import import_package
@@ -62,19 +64,36 @@ class KeptSecret:
 class Store:
     """Runs scripts; raises StoreError where the server is away, too slow, full or read-only."""
 
-    def __init__(self, connection: Connection, *, prefix: str) -> None:
+    def __init__(self, connection: Connection, *, prefix: str, breakers: Breakers) -> None:
         self.client: Any = connection.client
         self.cluster = connection.cluster
         self.script_loads = 0
         self._prefix = prefix
+        self._breakers = breakers
         redis = import_package("redis", extra=EXTRA)
         self._no_script = redis.exceptions.NoScriptError
         self._errors = (redis.RedisError, redis.exceptions.RedisClusterException, OSError)
         self._wire = Wire(self.client) if connection.single_server else None
+        self._places = threading.BoundedSemaphore(MAX_CONNECTIONS) if connection.cluster else None
+        self._busy_seconds = connection.busy_seconds
         self._pool = ThreadPoolExecutor(CLUSTER_THREADS, "mragaudit-store") if connection.cluster else None
 
     def run(self, call: Call) -> Any:
-        """Return the answer of one script call."""
+        """Return the answer of one script call; raises LeftAloneError without a call while the breaker is open."""
+        with self._breakers.guarded(call.keys[0]):
+            return self._run_in_place(call)
+
+    def _run_in_place(self, call: Call) -> Any:
+        if self._places is None:
+            return self._run_or_raise(call)
+        if not self._places.acquire(timeout=self._busy_seconds):
+            raise BusyError("busy")
+        try:
+            return self._run_or_raise(call)
+        finally:
+            self._places.release()
+
+    def _run_or_raise(self, call: Call) -> Any:
         try:
             return self._run(call)
         except self._errors as error:
@@ -113,11 +132,12 @@ class Store:
     def secret(self, offer: bytes | None = None) -> bytes:
         """Return the secret that the store keeps; where it has none, `offer` or a new one becomes it."""
         key = secret_key(self._prefix)
-        try:
-            self.client.set(key, offer or secrets.token_hex(SECRET_BYTES), nx=True)
-            value = self.client.get(key)
-        except self._errors as error:
-            raise StoreError(reason_of(error)) from error
+        with self._breakers.guarded(key):
+            try:
+                self.client.set(key, offer or secrets.token_hex(SECRET_BYTES), nx=True)
+                value = self.client.get(key)
+            except self._errors as error:
+                raise StoreError(reason_of(error)) from error
         return value.encode() if isinstance(value, str) else bytes(value)
 
     def close(self) -> None:

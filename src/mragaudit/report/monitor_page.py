@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 import pandas as pd
@@ -22,7 +22,8 @@ class MonitorReport(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     settings_summary: Sequence[tuple[str, str]]
     profiles: Sequence[tuple[str, str]]
     """Profile of a user or attacker, and the reason of its rates."""
-    confidence: float
+    roles: Collection[str]
+    """Benign profiles for which a role is given."""
 
 
 def render_monitor(report: MonitorReport) -> str:
@@ -51,7 +52,7 @@ def render_monitor(report: MonitorReport) -> str:
         "languages": views.languages_view(languages) if len(check) else None,
         "collections": views.collections_view(tables["collections"]),
         "missed": views.missed(tables["detection"]),
-        "roles": views.roles_needed(tables["false_alarms"]),
+        "roles": views.roles_needed(tables["false_alarms"], roles=report.roles),
         "unevaluated": views.unevaluated(tables["detection"], tables["false_alarms"]),
     }
     page = environment().get_template("monitor.html.j2").render(content)

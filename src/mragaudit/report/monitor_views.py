@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import pandas as pd
@@ -142,21 +142,15 @@ def recommendation_view(recommendation: pd.DataFrame) -> TableView:
         Column(
             header="chosen", show=lambda row: "yes" if bool(row["chosen"]) else "no setting keeps it", numeric=False
         ),
-        decimal("queries an hour", "max_queries", digits=0),
-        decimal("coverage", "coverage_share"),
-        decimal("sensitivity", "sensitivity_share"),
-        decimal("throttle at", "throttle_at"),
+        Column(header="queries / coverage / sensitivity", show=_thresholds),
         Column(header="weights", show=_weights),
+        decimal("throttle at", "throttle_at"),
         decimal("user-months", "user_months", digits=1),
         count("alarms", "n_alarms"),
         Column(header="upper bound", show=lambda row: as_decimal(row["upper"], digits=2)),
         count("attackers", "n_attackers"),
         count("throttled", "n_detected"),
-        Column(header="share", show=lambda row: words.as_share(row["rate"])),
-        Column(
-            header="95 % Wilson",
-            show=lambda row: words.as_interval(row["ci_low"], row["ci_high"], method=row["ci_method"]),
-        ),
+        Column(header="share, 95 % Wilson", show=_share_with_limits),
         median("documents before", "documents"),
     ]
     caption = (
@@ -164,6 +158,13 @@ def recommendation_view(recommendation: pd.DataFrame) -> TableView:
         "most attackers, then after fewest documents. Roles granted. Budget and bound: false alarms a user-month."
     )
     return view(rows, columns, caption=caption)
+
+
+def _share_with_limits(row: Row) -> str:
+    if words.is_missing(row["rate"]):
+        return words.MISSING
+    limits = words.as_interval(row["ci_low"], row["ci_high"], method=row["ci_method"])
+    return f"{words.as_share(row['rate'])} [{limits}]"
 
 
 def _absent(table: pd.DataFrame) -> list[str]:
@@ -176,7 +177,16 @@ def _absent(table: pd.DataFrame) -> list[str]:
 
 
 def _weights(row: Row) -> str:
-    return " / ".join(as_decimal(row[f"weight_{name}"], digits=2) for name in ("volume", "coverage", "sensitivity"))
+    return _joined([as_decimal(row[f"weight_{name}"], digits=2) for name in ("volume", "coverage", "sensitivity")])
+
+
+def _thresholds(row: Row) -> str:
+    shares = [as_decimal(row[name], digits=2) for name in ("coverage_share", "sensitivity_share")]
+    return _joined([as_decimal(row["max_queries"], digits=0), *shares])
+
+
+def _joined(parts: list[str]) -> str:
+    return words.MISSING if set(parts) == {words.MISSING} else " / ".join(parts)
 
 
 def throttling_view(throttling: pd.DataFrame) -> TableView:
@@ -271,29 +281,36 @@ def _missed(rows: pd.DataFrame) -> Iterator[str]:
         )
 
 
-def roles_needed(alarms: pd.DataFrame) -> list[str]:
-    """Return a sentence for each benign profile whose bound of false alarms is not below 1 without a role."""
+def roles_needed(alarms: pd.DataFrame, *, roles: Collection[str]) -> list[str]:
+    """Return a sentence for each benign profile whose bound of false alarms is not below 1 without a role.
+
+    `roles` are the profiles for which the replay knows a role.
+    """
     rows = _of(alarms, part="check", signal="composite")
     rows = rows[rows["profile"] != ALL_PROFILES]
     without, granted = (_of(rows, roles=name).set_index("profile") for name in ("without", "with"))
-    return [
-        _role_sentence(str(name), without.loc[name], granted.loc[name])
-        for name in without.index
-        if _over(without.loc[name])
-    ]
+    over = [str(name) for name in without.index if _over(without.loc[name])]
+    return [_role_sentence(name, without.loc[name], granted.loc[name] if name in roles else None) for name in over]
 
 
 def _over(row: Any) -> bool:
     return not words.is_missing(row["upper"]) and float(row["upper"]) >= 1
 
 
-def _role_sentence(name: str, without: Any, granted: Any) -> str:
-    def figures(row: Any) -> str:
-        months, bound = as_decimal(row["user_months"], digits=1), as_decimal(row["upper"], digits=2)
-        return f"{int(row['n_alarms'])} alarms in {months} user-months (bound {bound})"
-
+def _role_sentence(name: str, without: Any, granted: Any | None) -> str:
+    shown, alarms = name.replace("_", " "), int(without["n_alarms"])
+    months, bound = as_decimal(without["user_months"], digits=1), as_decimal(without["upper"], digits=2)
+    if not alarms:
+        return f"{shown}: no alarm in {months} user-months, which are too few for an upper bound below 1 ({bound})."
+    count_of = f"{alarms} alarm{'' if alarms == 1 else 's'} in {months} user-months (upper bound {bound})"
+    if granted is None:
+        return f"{shown}: {count_of}, and no role is given for it."
+    left, after = as_decimal(granted["user_months"], digits=1), as_decimal(granted["upper"], digits=2)
     verdict = "still not below 1" if _over(granted) else "below 1"
-    return f"{name.replace('_', ' ')}: without a role {figures(without)}; with its role {figures(granted)}, {verdict}."
+    return (
+        f"{shown}: without a role {count_of}; with its role {int(granted['n_alarms'])} in {left} "
+        f"(upper bound {after}), {verdict}."
+    )
 
 
 def unevaluated(detection: pd.DataFrame, alarms: pd.DataFrame) -> list[str]:

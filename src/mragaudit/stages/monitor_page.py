@@ -36,7 +36,7 @@ def run(*, run_folder: Path, html: Path, settings: Settings) -> None:
         timelines=timelines(check, rules),
         settings_summary=list(_summary(rules, settings)),
         profiles=list(_reasons(settings)),
-        confidence=rules.confidence,
+        roles=sorted(rules.roles),
     )
     write_text(html, render_monitor(report))
 

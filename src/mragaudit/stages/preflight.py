@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
+from mragaudit.bundle.readme import MODEL_STAGES
 from mragaudit.config import Settings
 from mragaudit.corpus.controls import load_controls
 from mragaudit.corpus.human_queries import import_queries
 from mragaudit.corpus.importing import import_corpus
 from mragaudit.corpus.languages import load_language
-from mragaudit.errors import ConfigError, StorageError
+from mragaudit.errors import ConfigError, MissingPackageError, StorageError
+from mragaudit.journal import known_answers
+from mragaudit.paths import RunPaths
 from mragaudit.prompts import load_generator, load_judge, load_template
+from mragaudit.registry import import_package, load
 from mragaudit.resources import resource_folder
 from mragaudit.stages.gates import require_enough_documents
 from mragaudit.stages.models import require_local
@@ -24,6 +29,33 @@ def check_run(settings: Settings, *, results: Path) -> None:
     _require_languages(settings)
     _require_fitting_corpus(settings)
     _require_writable(results / settings.run)
+
+
+def require_models(settings: Settings, *, stages: Iterable[str], results: Path) -> None:
+    """Raise MissingPackageError for a stage that is to run again and has neither its model's package nor a journal.
+
+    It could only fail, and Snakemake deletes a stage's files before it runs: those of a bundle would be lost.
+    """
+    journal = RunPaths(results / settings.run).journal
+    for stage in sorted(MODEL_STAGES.keys() & set(stages)):
+        for role in MODEL_STAGES[stage]:
+            try:
+                _require_model(settings, role, stage=stage, journal=journal)
+            except MissingPackageError as error:
+                raise MissingPackageError(
+                    f"stage {stage} runs the {role}: {error}; its files were left as they are"
+                ) from error
+
+
+def _require_model(settings: Settings, role: str, *, stage: str, journal: Path) -> None:
+    if role == "embedder":
+        load("embedder", settings.roles.embedder.backend)
+        if stage != "backtranslate":
+            import_package("faiss", extra="embedded")
+        return
+    journals = journal.glob(f"{'judge' if stage == 'calibrate' else stage}.*.jsonl")
+    if not known_answers(journals):
+        load("llm", getattr(settings.roles, role).backend)
 
 
 def _require_files(settings: Settings) -> None:

@@ -20,6 +20,10 @@ PERSONAL = (
     "filtered",
     "trials.jsonl",
     "report.html",
+    "monitor/traffic",
+    "monitor/replay",
+    "monitor/closed_loop.jsonl",
+    "bundle.tar.gz",
     "logs",
     "mask.key",
 )

@@ -63,6 +63,23 @@ OTHER: dict[str, Any] = {
     "filter.variants": ["regex_ascii"],
     "statistics.resamples": 123,
     "statistics.confidence": 0.9,
+    "monitor.settings": "x.yaml",
+    "monitor.traffic": "x.yaml",
+    "monitor.store": "redis://x",
+    "monitor.development_seeds": [7],
+    "monitor.check_seeds": [8],
+    "monitor.days": 7,
+    "monitor.users_per_seed": 7,
+    "monitor.attackers_per_seed": 7,
+    "monitor.access_log": "x.csv",
+    "monitor.collection_sizes": {"kb": 7},
+    "monitor.answers": True,
+    "monitor.false_alarm_budgets": [0.7],
+    "monitor.sweep.max_queries": [7],
+    "monitor.sweep.coverage_share": [0.7],
+    "monitor.sweep.sensitivity_share": [0.7],
+    "monitor.sweep.throttle_at": [0.6],
+    "monitor.sweep.weights": [[1.0, 0.0, 0.0]],
 }
 ROLE = {
     "backend": "scripted",
@@ -115,7 +132,7 @@ def test_every_key_changes_what_some_stage_is_given(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "stages"),
     [
-        ("statistics.resamples", {"aggregate"}),
+        ("statistics.resamples", {"aggregate", "monitor_tables", "monitor_page"}),
         ("generate.max_tokens", {"generate", "judge"}),
         ("translate.max_tokens", {"translate"}),
         ("backtranslate.max_tokens", {"backtranslate"}),
@@ -169,7 +186,7 @@ def test_the_generated_config_holds_the_defaults_with_a_comment_on_every_key() -
     assert load_settings(yaml.safe_load(text)) == Settings()
     lines = text.split("\n")
     keys = [number for number, line in enumerate(lines) if line and not line.lstrip().startswith("#")]
-    assert len(keys) == len(OTHER) + 10 + 5  # ten sections, five roles
+    assert len(keys) == len(OTHER) + 12 + 5  # twelve sections, five roles
     assert [lines[number] for number in keys if not lines[number - 1].lstrip().startswith("#")] == []
 
 

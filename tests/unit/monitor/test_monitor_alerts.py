@@ -153,6 +153,18 @@ def test_an_alert_is_posted_as_json_with_the_hash_in_place_of_the_user(receiver:
     assert outcome(sink) == (1, 0, 0)
 
 
+def test_a_receiver_on_this_machine_is_reached_past_any_proxy(
+    receiver: Callable[..., Receiver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
+    one = receiver(status(200))
+    sink = sink_for(webhook(one.url))
+    sink.send(alert())
+    sink.close()
+    assert outcome(sink) == (1, 0, 0)
+
+
 def test_plain_user_ids_are_sent_where_configured(receiver: Callable[..., Receiver]) -> None:
     one = receiver(status(200))
     sink = sink_for(webhook(one.url, plain=True))

@@ -53,3 +53,11 @@ def test_a_folder_that_is_no_run_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="this is no run of mragaudit; nothing was deleted"):
         purge_run(tmp_path)
     assert (tmp_path / "photos" / "cat.jpg").exists()
+
+
+def test_of_the_monitor_the_rows_are_deleted_and_the_tables_stay(tmp_path: Path) -> None:
+    rows = ("monitor/traffic/log.jsonl", "monitor/replay/log.jsonl", "monitor/closed_loop.jsonl")
+    _fill(tmp_path, (*rows, "monitor/tables/detection.csv", "trials.jsonl"))
+    purge_run(tmp_path)
+    left = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()]
+    assert left == ["monitor/tables/detection.csv"]

@@ -55,6 +55,7 @@ class WebhookDelivery:
         """Check URL and secret; raises ConfigError, or MissingPackageError without httpx."""
         self._httpx = import_package("httpx", extra=EXTRA)
         host = _checked_host(settings.url)
+        self._through_proxies = not _is_loopback(host)
         self._url = settings.url
         self.name = f"webhook {host}"  # the path of such a URL is often a secret itself
         self._secret = _secret_of(settings.secret_env, environ)
@@ -67,7 +68,9 @@ class WebhookDelivery:
     def open(self) -> None:
         """Make the event loop and the client of the calling thread."""
         self._loop = asyncio.Runner()
-        self._client = self._httpx.AsyncClient(timeout=self._timeout_seconds, follow_redirects=False)
+        self._client = self._httpx.AsyncClient(
+            timeout=self._timeout_seconds, follow_redirects=False, trust_env=self._through_proxies
+        )
 
     def deliver(self, alert: Alert) -> None:
         """Post the alert once; raises UndeliveredError unless the answer is 2xx."""

@@ -59,7 +59,7 @@ class MonitorCollector(Collector):
         help_text = "Queries that returned a document of an unknown sensitivity level."
         yield CounterMetricFamily(f"{PREFIX}_unknown_levels", help_text, value=counts.unknown_levels)
         help_text = "1 while the store is left alone after failures."
-        yield GaugeMetricFamily(f"{PREFIX}_breaker_open", help_text, value=float(session.breaker.is_open))
+        yield GaugeMetricFamily(f"{PREFIX}_breaker_open", help_text, value=float(session.breakers.is_open))
 
 
 def _of_the_front(counts: FrontCounts) -> Iterator[Metric]:

@@ -17,8 +17,8 @@ if length == 0 then
   return { stamp(now), redis.call('HDEL', KEYS[1], 'allow') }
 end
 
+redis.call('HSET', KEYS[1], 'allow', stamp(now + length)) -- first what a full memory refuses
 redis.call('HDEL', KEYS[1], 'since', 'over')
-redis.call('HSET', KEYS[1], 'allow', stamp(now + length))
 redis.call('HSET', KEYS[2], 'since', stamp(now), 'until', stamp(now + length), 'reason', ARGV[3])
 local lifetime = math.ceil((length + tonumber(ARGV[4])) / 1000)
 redis.call('PEXPIRE', KEYS[1], math.max(lifetime, redis.call('PTTL', KEYS[1])))

@@ -27,11 +27,11 @@ local ring, width, keep_days = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(AR
 local size_key = KEYS[FIXED + ring + 1]
 
 local function ring_count()
-  local newest, oldest = math.floor(now / width), math.floor((now - tonumber(ARGV[5])) / width)
+  local oldest = math.floor((now - tonumber(ARGV[5])) / width)
   local live = {}
   for slot = 1, ring do
     local epoch = tonumber(redis.call('HGET', coverage, 'e' .. slot) or '-1')
-    if epoch >= oldest and epoch <= newest then live[#live + 1] = KEYS[FIXED + slot] end
+    if epoch >= oldest then live[#live + 1] = KEYS[FIXED + slot] end
   end
   if #live == 0 then return 0 end
   return redis.call('PFCOUNT', unpack(live))

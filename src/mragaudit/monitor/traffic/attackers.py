@@ -21,6 +21,8 @@ MIXED = "mixed"
 ENGLISH = "en"
 JUST_UNDER = 1.001
 """Queries spaced by the window over its limit, times this, never number more than the limit inside the window."""
+CAUTION = 0.9
+"""Share of the sensitivity threshold that the attacker below it uses: older answers leave the window unasked."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -219,16 +221,20 @@ def _kept_under(
     mixed_in: Sequence[tuple[str, AttackTrial]],
     times: Sequence[float],
 ) -> list[tuple[str, AttackTrial]]:
-    """Return a wanted trial whenever the window's share allows it, else the next of the others, again and again."""
+    """Return a wanted trial whenever the window's share allows it, else the next of the others, again and again.
+
+    The others are those that bring up no sensitive document, where there are any.
+    """
     sensitivity = situation.settings.sensitivity
-    waiting, others = deque(wanted), cycle(mixed_in)
+    harmless = [one for one in mixed_in if not _sensitive_of(situation, one[1])[0]]
+    waiting, others = deque(wanted), cycle(harmless or mixed_in)
     window: deque[tuple[float, int, int]] = deque()
     asked = []
     for time in times:
         while window and time - window[0][0] > sensitivity.window_seconds:
             window.popleft()
         chosen = next(others)
-        if waiting and _share_with(situation, window, waiting[0][1]) <= sensitivity.max_share:
+        if waiting and _share_with(situation, window, waiting[0][1]) <= CAUTION * sensitivity.max_share:
             chosen = waiting.popleft()
         window.append((time, *_sensitive_of(situation, chosen[1])))
         asked.append(chosen)

@@ -1,0 +1,1 @@
+"""What a person types and reads when checking or comparing runs."""

@@ -1,0 +1,111 @@
+"""A bundle from somebody else, unpacked and read so far as it says what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from mragaudit.bundle.archive import LIMITS, Limits, unpack_archive
+from mragaudit.bundle.checksums import differences, parse_checksums
+from mragaudit.bundle.contents import SCHEMA, Description, audit_part, bundled_config, run_folder
+from mragaudit.bundle.names import CHECKSUMS, CONFIG, DESCRIPTION, README
+from mragaudit.config import Settings, load_settings
+from mragaudit.errors import ArchiveError, DataError, MragauditError
+from mragaudit.paths import RunPaths
+
+MOST_CONFIG_BYTES = 1 << 20
+MOST_RESAMPLES = 1_000_000
+MOST_WORDS = 20_000
+
+
+class Opened(msgspec.Struct, frozen=True, kw_only=True):
+    """An archive unpacked into a folder that is thrown away."""
+
+    folder: Path
+    digests: dict[str, str]
+    """sha256 by name, taken while unpacking."""
+    config: dict[str, Any]
+    """As it stands in the bundle."""
+    settings: Settings
+    description: Description
+
+    @property
+    def paths(self) -> RunPaths:
+        """Where the run's files are."""
+        return RunPaths(self.folder / run_folder(self.settings))
+
+    def results(self) -> list[str]:
+        """Return the names of the run's files below its folder."""
+        prefix = f"{run_folder(self.settings)}/"
+        return [name.removeprefix(prefix) for name in self.digests if name.startswith(prefix)]
+
+
+def open_bundle(path: Path, folder: Path, *, limits: Limits = LIMITS) -> Opened:
+    """Unpack an archive into an empty folder and read what it says of itself; raises ArchiveError."""
+    digests = unpack_archive(path, folder, limits=limits)
+    for name in (CHECKSUMS, CONFIG, DESCRIPTION, README):
+        if name not in digests:
+            raise ArchiveError(f"{path}: it holds no {name}, so it is no bundle; make one with: snakemake bundle")
+    try:
+        description = msgspec.json.decode((folder / DESCRIPTION).read_bytes(), type=Description)
+        if description.schema != SCHEMA:
+            raise DataError(f'{DESCRIPTION}: its schema is "{description.schema}"; this version reads "{SCHEMA}"')
+        for name in digests:
+            if name.endswith(".yaml"):
+                _require_plain_yaml(folder / name, name)
+        config = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
+        settings = load_settings(config if isinstance(config, dict) else {})
+        _require_own_places(config, settings)
+        _require_possible(settings, n_files=len(digests))
+    except (MragauditError, msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise ArchiveError(f"{path}: {str(error).replace(f'{folder}/', '')}") from error
+    return Opened(folder=folder, digests=digests, config=config, settings=settings, description=description)
+
+
+def _require_plain_yaml(path: Path, name: str) -> None:
+    """Raise DataError for a file that is large or has aliases, which can stand for far more than is written."""
+    if path.stat().st_size > MOST_CONFIG_BYTES:
+        raise DataError(f"{name}: larger than {MOST_CONFIG_BYTES} bytes, which no file of ours is")
+    for token in yaml.scan(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader):
+        if isinstance(token, yaml.AliasToken | yaml.AnchorToken | yaml.TagToken):
+            line = token.start_mark.line + 1
+            raise DataError(f"{name}, line {line}: aliases, anchors and tags are not read from a bundle")
+
+
+def _require_own_places(config: Mapping[str, Any], settings: Settings) -> None:
+    """Raise DataError for a config that names a place outside the bundle."""
+    if bundled_config(settings) != audit_part(settings.model_dump(mode="json")):
+        raise DataError(f"{CONFIG}: resources, corpus.source or queries.source name a place outside the bundle")
+    if settings.real_data:
+        raise DataError(f"{CONFIG}: it marks the corpus as real personal data, which is never bundled")
+    if "run" not in config:
+        raise DataError(f'{CONFIG}: the key "run" is missing')
+
+
+def _require_possible(settings: Settings, *, n_files: int) -> None:
+    """Raise DataError for a config that would keep this machine busy for ever."""
+    asked = {
+        "shards": (settings.shards, n_files),
+        "statistics.resamples": (settings.statistics.resamples, MOST_RESAMPLES),
+    }
+    if settings.corpus.source == "synthetic":
+        asked |= {"corpus.max_words": (settings.corpus.max_words, MOST_WORDS)}
+        asked |= {"corpus.n_facts": (settings.corpus.n_facts, MOST_WORDS)}
+    for key, (value, most) in asked.items():
+        if value > most:
+            raise DataError(f'{CONFIG}: "{key}" is {value}; at most {most} is run again from this bundle')
+
+
+def checksum_faults(opened: Opened) -> Iterator[str]:
+    """Yield every file whose bytes are not those of the list of checksums, or that stands on one side alone."""
+    found = {name: value for name, value in opened.digests.items() if name != CHECKSUMS}
+    try:
+        listed = parse_checksums((opened.folder / CHECKSUMS).read_bytes())
+    except DataError as error:
+        yield f"{CHECKSUMS}, {error}"
+        return
+    yield from differences(listed, found)
