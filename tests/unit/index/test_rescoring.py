@@ -57,7 +57,7 @@ def test_a_hybrid_of_one_weight_ranks_as_that_score_alone(documents: DocumentSig
     assert ranked(documents, "hybrid", dense=0.0, sparse=3.0, multi_vector=0.0) == ranked(documents, "sparse")
 
 
-def test_the_weights_of_the_paper_are_the_default() -> None:
+def test_the_default_weights_are_those_of_the_ensemble_in_flagembedding() -> None:
     assert hybrid_shares(HybridWeights()) == pytest.approx(
         {"dense": 1 / 2.3, "sparse": 0.3 / 2.3, "multi_vector": 1 / 2.3}
     )
