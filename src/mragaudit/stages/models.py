@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from mragaudit.config.settings import EmbedderRole, Role, Roles, Settings
 from mragaudit.errors import ConfigError
 from mragaudit.llm.retry import RetryingBackend
-from mragaudit.protocols import Backend, Embedder, ModelIdentity
+from mragaudit.protocols import Backend, Embedder, ModelIdentity, TokenEmbedder
 from mragaudit.registry import create, locate
 
 LANGUAGE_ROLES = ("translator", "back_translator", "judge", "generator")
@@ -32,6 +32,16 @@ def load_embedder(role: EmbedderRole, *, threads: int) -> Embedder:
     """Return the embedder, loaded."""
     options = {"model": role.model, "threads": threads, **role.options}
     embedder: Embedder = create("embedder", role.backend, options=options)
+    return embedder
+
+
+def as_token_embedder(embedder: Embedder) -> TokenEmbedder:
+    """Return the embedder as one that scores by tokens; raises ConfigError for one that gives vectors alone."""
+    if not isinstance(embedder, TokenEmbedder):
+        raise ConfigError(
+            f'config key "retrieve.method": the embedder {embedder.identity.backend} gives one vector a text and '
+            "nothing else; use method: dense"
+        )
     return embedder
 
 
