@@ -54,6 +54,7 @@ lock: $(TEST_STAMP) ## write requirements/*.txt anew from pyproject.toml (UV_ARG
 	$(UV_COMPILE) requirements/build.in -c requirements/run.txt -o requirements/build.txt
 	$(UV_COMPILE) pyproject.toml --extra embedded --extra monitor --extra slurm --extra dev -c requirements/run.txt -o requirements/test.txt
 	$(UV_COMPILE) pyproject.toml requirements/models.in --extra nllb --extra transformers \
+	  --extra bge_m3 --extra sentence_transformers \
 	  --override requirements/override.txt -c requirements/test.txt -o requirements/models.txt
 	"$(BIN)/python" tools/check_lock.py
 

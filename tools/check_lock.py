@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 EXTRAS_BY_LOCK = {
     "run.txt": ("embedded", "monitor"),
     "test.txt": ("embedded", "monitor", "slurm", "dev"),
-    "models.txt": ("nllb", "transformers"),
+    "models.txt": ("bge_m3", "nllb", "sentence_transformers", "transformers"),
 }
 NEVER_LOCKED = {"torch"}
 """Its build differs from machine to machine, so `make models` installs it by itself."""

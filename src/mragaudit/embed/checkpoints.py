@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from mragaudit.errors import ConfigError, MissingPackageError
 from mragaudit.provenance import file_sha256
+from mragaudit.snapshots import find_snapshot
 
 PACKAGE_PREFIX = "package:"
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
@@ -55,27 +55,10 @@ def find_checkpoint(model: str, *, revision: str = "main") -> Checkpoint:
     return _from_hub(model, revision=revision)
 
 
-def hub_cache_folder() -> Path:
-    """Return the hub's cache as its own tools find it: HF_HUB_CACHE, else `hub` below HF_HOME; it need not exist."""
-    if cache := os.environ.get("HF_HUB_CACHE"):
-        return Path(cache).expanduser()
-    root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(os.environ.get("HF_HOME") or f"{root}/huggingface").expanduser() / "hub"
-
-
 def _from_hub(repository: str, *, revision: str) -> Checkpoint:
-    store = hub_cache_folder() / f"models--{repository.replace('/', '--')}"
-    reference = store / "refs" / revision
-    commit = reference.read_text(encoding="utf-8").strip() if reference.is_file() else revision
-    folder = store / "snapshots" / commit
-    if not folder.is_dir():
-        raise ConfigError(
-            f'model: "{repository}" is no folder here ({Path(repository).absolute()}), and the hub\'s cache has no '
-            f"snapshot of its revision {revision}: looked for {folder}. A run downloads nothing, whether or not "
-            f"HF_HUB_OFFLINE is set; do it once: hf download {repository} --revision {revision}"
-        )
+    folder = find_snapshot(repository, revision=revision)
     _require_weights(folder)
-    return Checkpoint(folder=folder, name=repository, revision=commit)
+    return Checkpoint(folder=folder, name=repository, revision=folder.name)
 
 
 def _from_folder(folder: Path, *, name: str) -> Checkpoint:

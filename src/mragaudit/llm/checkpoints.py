@@ -6,7 +6,6 @@ A model is a folder, or a Hub id whose snapshot lies in the Hub's cache on this 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +13,13 @@ from pathlib import Path
 from mragaudit.errors import BackendError, ConfigError
 from mragaudit.llm.weights import default_cache_folder, file_hash
 from mragaudit.protocols import ModelIdentity
+from mragaudit.snapshots import find_snapshot
 
 WEIGHT_FILES = "model*.safetensors"
 DECIDING_FILES = (WEIGHT_FILES, "*.json", "*.jinja", "*.model", "*.txt")
 """What an answer depends on: weights, and the files of configuration, tokenizer and chat template."""
 PICKLED_FILES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-_COMMIT = re.compile("[0-9a-f]{40}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,15 +85,6 @@ def checkpoint_identity(
     )
 
 
-def hub_cache_folder() -> Path:
-    """Return where the Hub's own tools keep snapshots: HF_HUB_CACHE, HF_HOME/hub, or below XDG_CACHE_HOME."""
-    if named := os.environ.get("HF_HUB_CACHE"):
-        return Path(named).expanduser()
-    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    home = os.environ.get("HF_HOME") or f"{caches}/huggingface"
-    return Path(home).expanduser() / "hub"
-
-
 def _folder(model: str, *, revision: str | None) -> Path:
     if Path(model).is_dir():
         if revision is not None:
@@ -102,21 +92,7 @@ def _folder(model: str, *, revision: str | None) -> Path:
         return Path(model)
     if not _HUB_ID.fullmatch(model):
         raise ConfigError(f'model: there is no folder "{Path(model).absolute()}"; give its path, or a Hub id ORG/NAME')
-    return _snapshot(model, revision=revision or "main")
-
-
-def _snapshot(model: str, *, revision: str) -> Path:
-    repository = hub_cache_folder() / f"models--{model.replace('/', '--')}"
-    reference = repository / "refs" / revision
-    commit = reference.read_text(encoding="utf-8").strip() if reference.is_file() else revision
-    folder = repository / "snapshots" / commit
-    if not _COMMIT.fullmatch(commit) or not folder.is_dir():
-        raise ConfigError(
-            f'model: "{model}" at revision {revision} is not on this machine; looked for the folder '
-            f"{Path(model).absolute()} and for the revision in the Hub cache {repository}. "
-            f"Nothing is downloaded during a run; fetch it before: hf download {model} --revision {revision}"
-        )
-    return folder
+    return find_snapshot(model, revision=revision or "main")
 
 
 def _require_safetensors(folder: Path) -> None:

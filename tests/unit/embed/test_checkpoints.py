@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mragaudit.embed.checkpoints import find_checkpoint, folder_sha256, hub_cache_folder
+from mragaudit.embed.checkpoints import find_checkpoint, folder_sha256
 from mragaudit.errors import ConfigError, MissingPackageError
 
 COMMIT = "5617a9f61b028005a4858fdac845db406aefb181"
@@ -88,19 +88,6 @@ def test_a_path_that_is_no_folder_is_named_whole() -> None:
 def test_a_folder_without_weights_is_refused(cache: Path) -> None:
     (cache.parent / "empty").mkdir()
     assert f"the folder {cache.parent / 'empty'} holds no weights" in message("empty")
-
-
-def test_the_cache_is_where_the_hubs_own_tools_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HF_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", "/home/me")
-    assert hub_cache_folder() == Path("/home/me/.cache/huggingface/hub")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/big")
-    assert hub_cache_folder() == Path("/big/huggingface/hub")
-    monkeypatch.setenv("HF_HOME", "/hf")
-    assert hub_cache_folder() == Path("/hf/hub")
-    monkeypatch.setenv("HF_HUB_CACHE", "/cache")
-    assert hub_cache_folder() == Path("/cache")
 
 
 @pytest.fixture

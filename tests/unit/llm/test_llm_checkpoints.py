@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mragaudit.errors import BackendError, ConfigError
-from mragaudit.llm.checkpoints import checkpoint_identity, find_checkpoint, hub_cache_folder
+from mragaudit.llm.checkpoints import checkpoint_identity, find_checkpoint
 from mragaudit.registry import locate
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -92,7 +92,7 @@ def test_a_revision_cannot_lead_out_of_the_cache(cache: Path, tmp_path: Path) ->
     make_hub_snapshot(cache, reference="main")
     make_checkpoint(tmp_path / "elsewhere")
 
-    with pytest.raises(ConfigError, match="is not on this machine"):
+    with pytest.raises(ConfigError, match="cache has no snapshot"):
         find("org/some-model", revision="../../../elsewhere")
 
 
@@ -145,23 +145,3 @@ def test_a_relative_path_gives_the_folders_own_name(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(make_checkpoint(tmp_path / "mine"))
 
     assert find_checkpoint(".", revision=None, sha256=None).name == "mine"
-
-
-@pytest.mark.parametrize(
-    ("variables", "expected"),
-    [
-        ({"HF_HUB_CACHE": "/a/hub", "HF_HOME": "/b"}, "/a/hub"),
-        ({"HF_HOME": "/b", "XDG_CACHE_HOME": "/c"}, "/b/hub"),
-        ({"XDG_CACHE_HOME": "/c"}, "/c/huggingface/hub"),
-        ({"HOME": "/home/ada"}, "/home/ada/.cache/huggingface/hub"),
-    ],
-)
-def test_the_cache_is_where_the_hubs_tools_put_it(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: str
-) -> None:
-    for name in ("HF_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-
-    assert hub_cache_folder() == Path(expected)
