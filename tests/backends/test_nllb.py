@@ -125,6 +125,12 @@ def test_options_are_scored_as_translations(backend: NllbBackend) -> None:
         assert given == pytest.approx(total, abs=1e-4)
 
 
+@pytest.mark.parametrize("options", [("ab", ""), ()])
+def test_options_without_text_are_refused(backend: NllbBackend, options: tuple[str, ...]) -> None:
+    with pytest.raises(RequestError, match="options are missing, or an option has no text"):
+        list(backend.choose([ChooseRequest(prompt=prompt(TEXTS[0]), options=options)]))
+
+
 def test_loading_names_the_non_commercial_licence(tiny_m2m100: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         load(tiny_m2m100)

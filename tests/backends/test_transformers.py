@@ -198,9 +198,10 @@ def test_the_context_is_no_longer_than_the_models_own(tiny_qwen2: Path) -> None:
         list(backend.generate([request]))
 
 
-def test_an_option_without_text_is_refused(backend: TransformersBackend) -> None:
-    with pytest.raises(RequestError, match="an option has no text"):
-        list(backend.choose([choose(0, "BLOCK", "")]))
+@pytest.mark.parametrize("options", [("BLOCK", ""), ()])
+def test_options_without_text_are_refused(backend: TransformersBackend, options: tuple[str, ...]) -> None:
+    with pytest.raises(RequestError, match="options are missing, or an option has no text"):
+        list(backend.choose([choose(0, *options)]))
 
 
 @pytest.mark.parametrize(("size", "bounds"), [(1, (16, 10.0)), (16, (16, 10.0)), (17, (64, 5.0)), (64, (64, 5.0))])

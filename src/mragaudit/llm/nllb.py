@@ -122,7 +122,7 @@ class NllbBackend:
         plans = [self._plan(request.prompt, position) for position, request in enumerate(requests)]
         options = [self._options(request, position) for position, request in enumerate(requests)]
         for plan, tokens in zip(plans, options, strict=True):
-            self._check_fits(plan, room=max(map(len, tokens), default=0))
+            self._check_fits(plan, room=max(map(len, tokens)))
         for batch in like_lengths(plans, length=lambda plan: len(plan.source), size=self._batch_size):
             yield from self._score(batch, options)
 
@@ -165,9 +165,10 @@ class NllbBackend:
         return int(token)
 
     def _options(self, request: ChooseRequest, position: int) -> list[tuple[int, ...]]:
-        if not all(request.options):
-            raise RequestError("an option has no text", position=position)
-        return [plain_tokens(self._loaded.tokenizer, option) for option in request.options]
+        options = [plain_tokens(self._loaded.tokenizer, option) for option in request.options]
+        if not options or not all(options):
+            raise RequestError("options are missing, or an option has no text", position=position)
+        return options
 
     def _check_fits(self, plan: _Plan, *, room: int) -> None:
         limit = self._context_tokens

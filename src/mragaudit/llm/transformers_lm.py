@@ -144,7 +144,7 @@ class TransformersBackend:
         """
         choices = [self._choice(request, position) for position, request in enumerate(requests)]
         for choice in choices:
-            self._check_fits(choice.plan, room=max(map(len, choice.options), default=0))
+            self._check_fits(choice.plan, room=max(map(len, choice.options)))
         for batch in like_lengths(choices, length=lambda choice: len(choice.plan.tokens), size=self._batch_size):
             yield from self._score(batch)
 
@@ -183,8 +183,8 @@ class TransformersBackend:
         return plain_tokens(self._loaded.tokenizer, text, whole=True)
 
     def _choice(self, request: ChooseRequest, position: int) -> _Choice:
-        if not all(request.options):
-            raise RequestError("an option has no text", position=position)
+        if not request.options or not all(request.options):
+            raise RequestError("options are missing, or an option has no text", position=position)
         plan = self._plan(request.prompt, position)
         return _Choice(plan=plan, options=tuple(self._option_tokens(plan, option) for option in request.options))
 
@@ -226,7 +226,7 @@ class TransformersBackend:
 
     def _score(self, batch: list[_Choice]) -> Iterator[tuple[int, OptionScores]]:
         rows = list(dict.fromkeys(row for choice in batch for row in choice.rows))
-        longest = max((len(option) for choice in batch for option in choice.options), default=1)
+        longest = max(len(option) for choice in batch for option in choice.options)
         with lowest_call(self.meter, n_calls=len(batch)):
             table = dict(zip(rows, self._last_logprobs(rows, n_last=longest), strict=True))
             scored = [[_option_score(table, choice.plan, option) for option in choice.options] for choice in batch]
