@@ -9,7 +9,7 @@ from mragaudit.config.settings import EmbedderRole, Role, Roles, Settings
 from mragaudit.errors import ConfigError
 from mragaudit.llm.retry import RetryingBackend
 from mragaudit.protocols import Backend, Embedder, ModelIdentity, TokenEmbedder
-from mragaudit.registry import create, locate
+from mragaudit.registry import create, load, locate
 
 LANGUAGE_ROLES = ("translator", "back_translator", "judge", "generator")
 REMOTE_OPTION = "base_url"
@@ -32,6 +32,15 @@ def load_embedder(role: EmbedderRole, *, threads: int) -> Embedder:
     options = {"model": role.model, "threads": threads, **role.options}
     embedder: Embedder = create("embedder", role.backend, options=options)
     return embedder
+
+
+def embedder_identity(role: EmbedderRole) -> ModelIdentity:
+    """Return what determines the embedder's vectors, without loading its model.
+
+    Raises MissingPackageError, and ConfigError where there is no such model.
+    """
+    identity: ModelIdentity = load("embedder", role.backend).identify(model=role.model, **role.options)
+    return identity
 
 
 def as_token_embedder(embedder: Embedder) -> TokenEmbedder:
