@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS_BY_LOCK = {"run.txt": ("embedded", "monitor"), "test.txt": ("embedded", "monitor", "slurm", "dev")}
+EXTRAS_BY_LOCK = {"run.txt": ("embedded", "monitor"), "test.txt": ("embedded", "monitor", "slurm", "http", "dev")}
 
 
 def read_pins(text: str) -> dict[str, Version]:

@@ -11,6 +11,7 @@ from mragaudit import __version__, doctor
 from mragaudit.config import read_settings
 from mragaudit.config.render import render_config, render_schema
 from mragaudit.errors import DataError, MragauditError
+from mragaudit.hookaudit.cli import app as hooks_app
 from mragaudit.monitor.cli import app as monitor_app
 from mragaudit.monitor.defaults import SCHEMA_PATH, SETTINGS_PATH, render_monitor_schema, render_monitor_settings
 from mragaudit.paths import RunPaths
@@ -23,6 +24,7 @@ from mragaudit.stages.purge import purge_run
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 review.add_commands(app)
+app.add_typer(hooks_app, name="hooks")
 app.add_typer(monitor_app, name="monitor")
 
 CONFIG = Path("config.yaml")

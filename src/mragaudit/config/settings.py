@@ -190,7 +190,7 @@ class Sweep(Section):
     max_queries: tuple[int, ...] = Field((25, 50, 75, 100), min_length=1, description="volume: queries an hour")
     coverage_share: tuple[float, ...] = Field((0.4, 0.6, 0.8, 0.95), min_length=1, description="coverage: share")
     sensitivity_share: tuple[float, ...] = Field(
-        (0.2, 0.3, 0.45, 0.6), min_length=1, description="sensitivity: share of sensitive documents"
+        (0.2, 0.3, 0.35, 0.45, 0.6), min_length=1, description="sensitivity: share of sensitive documents"
     )
     throttle_at: tuple[float, ...] = Field((0.5, 0.7, 0.9), min_length=1, description="composite risk that throttles")
     weights: tuple[tuple[float, float, float], ...] = Field(
@@ -238,7 +238,9 @@ class Monitor(Section):
         False, description="count items that the audit's answers disclose; this runs the audit up to its trials"
     )
     false_alarm_budgets: tuple[float, ...] = Field(
-        (0.1, 0.5, 1.0), min_length=1, description="false alarms a benign user-month for which thresholds are chosen"
+        (0.3, 0.5, 1.0),
+        min_length=1,
+        description="false alarms a user-month, in every benign profile, for which thresholds are chosen",
     )
     sweep: Sweep = Field(default_factory=Sweep, description="thresholds and weights to try")
 

@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from mragaudit.config.settings import Roles, Settings
+from mragaudit.config.load import section_model
+from mragaudit.config.settings import Section, Settings
 from mragaudit.errors import ConfigError
 
 # Every stage sees these keys and no others: reading another one raises AttributeError in the stage,
@@ -26,10 +27,13 @@ STAGE_KEYS: dict[str, tuple[str, ...]] = {
     "score": ("resources", "languages", "judge", "filter", "shards"),
     "aggregate": ("seed", "languages", "judge", "filter", "retrieve", "queries", "statistics"),
     "figures": ("resources", "languages", "judge", "filter", "roles"),
-    "monitor_traffic": ("seed", "resources", "languages", "monitor"),
-    "monitor_log": ("monitor",),
-    "monitor_replay": ("resources", "monitor"),
-    "monitor_closed_loop": ("resources", "monitor"),
+    "monitor_traffic": (
+        *("seed", "resources", "languages", "monitor.settings", "monitor.traffic", "monitor.development_seeds"),
+        *("monitor.check_seeds", "monitor.days", "monitor.users_per_seed", "monitor.attackers_per_seed"),
+    ),
+    "monitor_log": ("monitor.collection_sizes",),
+    "monitor_replay": ("monitor.settings", "monitor.store"),
+    "monitor_closed_loop": ("monitor.settings", "monitor.store"),
     "monitor_tables": ("resources", "languages", "statistics", "monitor"),
     "monitor_page": ("run", "resources", "languages", "statistics", "monitor"),
 }
@@ -52,16 +56,20 @@ def settings_from_slice(part: Mapping[str, Any]) -> Settings:
     """Return settings that hold only the keys of a slice; reading any other key raises AttributeError."""
     values: dict[str, Any] = {}
     for key, value in part.items():
-        values[key] = _partial_roles(value) if key == "roles" else _field(Settings, key, value)
+        section = section_model(Settings, key)
+        whole = section is None or set(value) == set(section.model_fields)
+        values[key] = _field(Settings, key, value) if section is None or whole else _partial(section, value)
     return Settings.model_construct(_fields_set=set(values), **values).without_defaults(set(values))
 
 
-def _partial_roles(value: Mapping[str, Any]) -> Roles:
-    roles: dict[str, Any] = {name: _field(Roles, name, role) for name, role in value.items()}
-    return Roles.model_construct(_fields_set=set(roles), **roles).without_defaults(set(roles))
+def _partial(section: type[BaseModel], value: Mapping[str, Any]) -> BaseModel:
+    """Return a section that holds only the keys given; reading any other raises AttributeError."""
+    fields: dict[str, Any] = {name: _field(section, name, one) for name, one in value.items()}
+    made = section.model_construct(_fields_set=set(fields), **fields)
+    return made.without_defaults(set(fields)) if isinstance(made, Section) else made
 
 
-def _field(model: type[Settings] | type[Roles], name: str, value: object) -> object:
+def _field(model: type[BaseModel], name: str, value: object) -> object:
     annotation: Any = model.model_fields[name].annotation
     adapter: TypeAdapter[Any] = TypeAdapter(annotation)
     try:

@@ -59,6 +59,9 @@ def _timeline(ax: Axes, timeline: Timeline) -> None:
         width = 2.0 if name == "composite" else 1.2
         ax.step(timeline.hours, timeline.scores[name], where="post", color=colour, ls=dash, lw=width, label=name)
     ax.axhline(timeline.throttle_at, color="#888888", lw=0.9, label=f"throttled from {timeline.throttle_at:g}")
+    ax.fill_between(
+        timeline.hours, -0.02, 1.06, where=timeline.throttled.tolist(), step="post", color=RED, alpha=0.1, lw=0
+    )
     ax.set_ylim(-0.02, 1.06)
     ax.set_xlim(left=0.0)
     ax.set_ylabel("score")
@@ -153,7 +156,7 @@ def _dots(ax: Axes, rows: pd.DataFrame, *, names: tuple[str, str, str]) -> None:
     ax.hlines(place, low, high, color=BLUE, lw=1.4)
     ax.plot(value, place, "o", color=BLUE, ms=5.5, mec="#333333", mew=0.5)
     for y in np.flatnonzero(np.isnan(value)):
-        ax.text(0.02, float(y), "not reached", va="center", fontsize=8, transform=_across(ax))
+        ax.text(0.02, float(y), "never", va="center", fontsize=8, transform=_across(ax))
     ax.set_yticks(place, labels=[str(one) for one in rows["lang"]])
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)

@@ -30,7 +30,7 @@ def render_monitor(report: MonitorReport) -> str:
     """Return the whole page; the same input gives the same bytes. Free text can reach it as text only."""
     style = template_text("report.css")
     tables = report.tables
-    curves = tables["curves"]
+    curves, alarms = tables["curves"], tables["false_alarms"]
     languages = tables["languages"]
     check = languages[languages["part"] == "check"] if len(languages) else languages
     figures = {
@@ -45,15 +45,20 @@ def render_monitor(report: MonitorReport) -> str:
         "figure_uri": {name: image_uri(svg) for name, svg in figures.items()},
         "detection": views.detection_view(tables["detection"]),
         "signals": views.signals_view(tables["detection"]),
-        "alarms": views.alarms_view(tables["false_alarms"]),
-        "alarms_by_signal": views.alarms_view(tables["false_alarms"], signal=None),
+        "alarms": views.alarms_view(alarms, settings=views.CONFIGURED),
+        "alarms_by_signal": views.alarms_view(alarms, settings=views.CONFIGURED, by_signal=True),
+        "alarms_chosen": [
+            (name, views.alarms_view(alarms, settings=name))
+            for name in alarms["settings"].unique()
+            if name != views.CONFIGURED
+        ],
         "recommendation": views.recommendation_view(tables["recommendation"]),
         "throttling": views.throttling_view(tables["throttling"]),
         "languages": views.languages_view(languages) if len(check) else None,
         "collections": views.collections_view(tables["collections"]),
         "missed": views.missed(tables["detection"]),
-        "roles": views.roles_needed(tables["false_alarms"], roles=report.roles),
-        "unevaluated": views.unevaluated(tables["detection"], tables["false_alarms"]),
+        "roles": views.roles_needed(alarms, roles=report.roles),
+        "unevaluated": views.unevaluated(tables["detection"], alarms),
     }
     page = environment().get_template("monitor.html.j2").render(content)
     return page.encode("utf-8", "backslashreplace").decode("utf-8")

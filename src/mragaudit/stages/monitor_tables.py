@@ -23,6 +23,7 @@ from mragaudit.monitor.evaluation.thresholds import (
     sweep_table,
 )
 from mragaudit.monitor.evaluation.throttling import throttling_table
+from mragaudit.monitor.grid import settings_of
 from mragaudit.monitor.rejudge import Actor, actors_of
 from mragaudit.records.base import iter_records, read_records, write_text
 from mragaudit.records.replay import CountedQuery, DeliveredQuery, Part, QueryEvent, event_key
@@ -91,10 +92,14 @@ def build_tables(
     cells = cells_of(settings.monitor.sweep, rules.settings)
     scores = {part: scores_of(one, cells, rules=rules) for part, one in arrays.items()}
     budgets = settings.monitor.false_alarm_budgets
-    chosen = {budget: chosen_cell(scores["development"], budget) for budget in budgets}
+    development = arrays["development"], scores["development"]
+    chosen = {budget: chosen_cell(*development, budget=budget, rules=rules) for budget in budgets}
+    named = {
+        f"budget {budget:g}": settings_of(cell, rules.settings) for budget, cell in chosen.items() if cell is not None
+    }
     return {
         "detection": detection_table(ordered, rules=rules),
-        "false_alarms": false_alarms_table(ordered, rules=rules),
+        "false_alarms": false_alarms_table(ordered, chosen=named, rules=rules),
         "collections": collections_table(ordered, rules=rules),
         "sweep": sweep_table(list(arrays.values()), list(scores.values()), rules=rules),
         "curves": curves_table(list(arrays.values()), rules=rules),

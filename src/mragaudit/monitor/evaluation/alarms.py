@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 
 from mragaudit.monitor.evaluation.detection import never_evaluated, was_evaluated
 from mragaudit.monitor.evaluation.replayed import (
+    COMPOSITE,
     HOUR_SECONDS,
     SIGNAL_CHOICES,
     Replayed,
@@ -18,43 +20,63 @@ from mragaudit.monitor.evaluation.replayed import (
     median_cells,
 )
 from mragaudit.monitor.rejudge import Actor, Judgement, core_of, judge, with_roles
+from mragaudit.monitor.settings import MonitorSettings
 from mragaudit.stats.intervals import wilson
 from mragaudit.stats.medians import median_interval
 from mragaudit.stats.poisson import poisson_rate
 
 ACCEPTED_PER_USER_MONTH = 1.0
+CONFIGURED = "configured"
 WITHOUT, WITH = "without", "with"
 ALL_PROFILES = "all"
 
 
-def false_alarms_table(parts: Sequence[Replayed], *, rules: Rules) -> pd.DataFrame:
-    """Return a row for each part, signal, with and without roles, and benign profile, at the configured settings.
+def false_alarms_table(
+    parts: Sequence[Replayed], *, chosen: Mapping[str, MonitorSettings], rules: Rules
+) -> pd.DataFrame:
+    """Return a row for each part, settings, signal, with and without roles, and benign profile.
+
+    The configured settings come by composite and by each signal alone, the `chosen` ones, by name, by composite.
 
     A false alarm is one query of a benign user at which throttling begins or an alert about the user goes out. The
     upper limit is the exact one-sided Poisson limit of alarms a user-month; alarms of one user come in clusters, so
     the share of users with any stands beside it, with its own interval.
     """
-    rows = [
-        row
-        for replayed in parts
-        for signal in SIGNAL_CHOICES
-        for roles in (WITHOUT, WITH)
-        for row in _rows(replayed, signal=signal, roles=roles, rules=rules)
-    ]
+    rows = [row for replayed in parts for case in _cases(chosen, rules) for row in _rows(replayed, case, rules=rules)]
     return pd.DataFrame(rows)
 
 
-def _rows(replayed: Replayed, *, signal: str, roles: str, rules: Rules) -> Iterator[Row]:
-    settings = with_roles(rules.settings, rules.roles) if roles == WITH else rules.settings
-    core = core_of(settings, signal=signal)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """One way to judge."""
+
+    name: str
+    settings: MonitorSettings
+    signal: str
+    roles: str
+
+
+def _cases(chosen: Mapping[str, MonitorSettings], rules: Rules) -> list[Case]:
+    pairs = [(CONFIGURED, rules.settings, signal) for signal in SIGNAL_CHOICES]
+    pairs += [(name, settings, COMPOSITE) for name, settings in chosen.items()]
+    return [
+        Case(name=name, settings=with_roles(settings, rules.roles if roles == WITH else {}), signal=signal, roles=roles)
+        for name, settings, signal in pairs
+        for roles in (WITHOUT, WITH)
+    ]
+
+
+def _rows(replayed: Replayed, case: Case, *, rules: Rules) -> Iterator[Row]:
+    core = core_of(case.settings, signal=case.signal)
     found = {actor.name: judge(actor, core) for actor in replayed.users}
     groups = [(profile, actors) for profile, _, actors in by_profile(replayed.users)]
     for profile, actors in [*groups, (ALL_PROFILES, replayed.users)]:
         if actors:
             yield {
                 "part": replayed.part,
-                "signal": signal,
-                "roles": roles,
+                "settings": case.name,
+                "signal": case.signal,
+                "roles": case.roles,
                 "profile": profile,
                 **alarm_cells(actors, [found[one.name] for one in actors], replayed=replayed, rules=rules),
             }
@@ -65,7 +87,7 @@ def alarm_cells(
 ) -> Row:
     """Return the false alarms of some users with their limits; users without any evaluated query are left out."""
     known = [found for found in judgements if was_evaluated(found)]
-    alarms = [sum(one.entered or one.alerted for one in found) for found in known]
+    alarms = [alarms_of(found) for found in known]
     months = len(known) * replayed.months_per_user
     rate = poisson_rate(sum(alarms), months, side="upper", confidence=rules.confidence)
     alarmed = sum(one > 0 for one in alarms)
@@ -86,6 +108,11 @@ def alarm_cells(
         **interval_cells(wilson(alarmed, len(known), side="two", confidence=rules.confidence), prefix="users_"),
         "signals_never_evaluated": " ".join(never_evaluated(judgements)),
     }
+
+
+def alarms_of(judgements: Sequence[Judgement]) -> int:
+    """Return the queries at which throttling begins or an alert goes out."""
+    return sum(one.entered or one.alerted for one in judgements)
 
 
 def collections_table(parts: Sequence[Replayed], *, rules: Rules) -> pd.DataFrame:

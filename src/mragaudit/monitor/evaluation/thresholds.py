@@ -10,7 +10,7 @@ import pandas as pd
 
 from mragaudit.config.settings import Sweep
 from mragaudit.monitor.core import MonitorCore
-from mragaudit.monitor.evaluation.alarms import alarm_cells
+from mragaudit.monitor.evaluation.alarms import alarm_cells, alarms_of
 from mragaudit.monitor.evaluation.detection import detection_cells
 from mragaudit.monitor.evaluation.replayed import (
     COMPOSITE,
@@ -99,23 +99,35 @@ class Scored:
     """Spells of throttling of benign users."""
     users_hit: int
     upper: float | None
-    """One-sided upper limit of spells a user-month."""
+    """One-sided upper limit of spells a user-month, of the benign profile in which it is largest."""
 
 
 def scored(part: Part, cell: Cell, *, confidence: float) -> Scored:
     """Return what one cell does to one part."""
     attack = outcome_of(part.attack_columns, cell, n_actors=len(part.attackers))
     benign = outcome_of(part.user_columns, cell, n_actors=len(part.users))
-    entries = int(benign.entries.sum())
-    months = len(part.users) * part.replayed.months_per_user
     return Scored(
         cell=cell,
         detected=int((attack.first >= 0).sum()),
         documents=_documents(part, attack),
-        entries=entries,
+        entries=int(benign.entries.sum()),
         users_hit=int((benign.entries > 0).sum()),
-        upper=poisson_rate(entries, months, side="upper", confidence=confidence).high,
+        upper=_worst_upper(part, benign.entries.tolist(), confidence=confidence),
     )
+
+
+def _worst_upper(part: Part, counts: Sequence[int], *, confidence: float) -> float | None:
+    """Return the largest upper limit of any profile, `counts` being events of each user; None without users."""
+    months = part.replayed.months_per_user
+    users: dict[str, list[int]] = {}
+    for user, found in zip(part.users, counts, strict=True):
+        users.setdefault(user.profile, []).append(found)
+    limits = [
+        poisson_rate(sum(found), len(found) * months, side="upper", confidence=confidence).high
+        for found in users.values()
+    ]
+    known = [one for one in limits if one is not None]
+    return max(known) if known else None
 
 
 def _documents(part: Part, attack: Outcome) -> list[int]:
@@ -163,6 +175,7 @@ def _score_cells(part: Part, one: Scored, *, rules: Rules) -> Row:
         "spells_per_user_month": rate.rate,
         "upper": rate.high,
         "upper_method": rate.method,
+        "upper_worst_profile": one.upper,
         "n_users_throttled": one.users_hit,
         **interval_cells(
             wilson(one.users_hit, len(part.users), side="two", confidence=rules.confidence), prefix="users_"
@@ -190,16 +203,31 @@ def _scaled(rules: Rules, *, signal: str, scale: float) -> Cell:
     return cell_of(rules.settings, signals=signals, scale=scale)
 
 
-def chosen_cell(scores: Sequence[Scored], budget: float) -> Cell | None:
+def chosen_cell(part: Part, scores: Sequence[Scored], *, budget: float, rules: Rules) -> Cell | None:
     """Return the cell that detects most attackers within the budget; None when no cell keeps it.
 
-    Kept is a budget by the upper limit, not by the rate. Ties go to fewer documents taken, then to the fewest
-    false alarms, then to the order of the grid, in which the configured settings are first.
+    Kept is a budget when the upper limit of every benign profile keeps it, not the rate. Ties go to fewer documents
+    taken, then to the fewest spells, then to the order of the grid, in which the configured settings are first.
+    Spells, which arrays count, are never more than alarms; so cells are tried in this order until one keeps the
+    budget with all alarms counted.
     """
     kept = [one for one in scores if one.upper is not None and one.upper <= budget]
-    if not kept:
-        return None
-    return min(kept, key=lambda one: (-one.detected, sum(one.documents), one.entries)).cell
+    ordered = sorted(kept, key=lambda one: (-one.detected, sum(one.documents), one.entries))
+    return next((one.cell for one in ordered if _keeps(part, one.cell, budget=budget, rules=rules)), None)
+
+
+def _keeps(part: Part, cell: Cell, *, budget: float, rules: Rules) -> bool:
+    """Return whether the upper limit of alarms of every profile keeps the budget."""
+    core = MonitorCore(with_roles(settings_of(cell, rules.settings), rules.roles))
+    spells = outcome_of(part.user_columns, cell, n_actors=len(part.users)).entries
+    # Without a composite from which alerts go out unthrottled, a user who is never throttled has no alarm.
+    quiet = rules.settings.composite.alert_at is None and rules.settings.composite.floor is None
+    alarms = [
+        0 if quiet and not entered else alarms_of(judge(user, core))
+        for user, entered in zip(part.users, spells, strict=True)
+    ]
+    upper = _worst_upper(part, alarms, confidence=rules.confidence)
+    return upper is not None and upper <= budget
 
 
 def recommendation_table(parts: Sequence[Part], choices: Mapping[float, Cell | None], *, rules: Rules) -> pd.DataFrame:
@@ -227,6 +255,8 @@ def _recommended(part: Part, cell: Cell, *, rules: Rules) -> Row:
         found = [judge(actor, core) for actor in part.users]
         alarms = alarm_cells(part.users, found, replayed=part.replayed, rules=rules)
         row |= {name: value for name, value in alarms.items() if name not in ("kind", "n_not_evaluated")}
+        counts = [alarms_of(one) for one in found]
+        row["upper_worst_profile"] = _worst_upper(part, counts, confidence=rules.confidence)
     if part.attackers:
         attacks = [judge(actor, core) for actor in part.attackers]
         row |= detection_cells(part.attackers, attacks, confidence=rules.confidence)

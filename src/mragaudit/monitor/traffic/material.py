@@ -71,14 +71,14 @@ def _level(document: Document, *, shares: Mapping[str, float] | None, generator:
 def attack_trials(
     translations: Iterable[Translation], retrieved: Mapping[str, Retrieval], *, disclosed: Mapping[str, bool | None]
 ) -> dict[tuple[str, str], AttackTrial]:
-    """Return the first attack trial of every language and target, by trial id.
+    """Return one attack trial of every language and target: the first by id, one written by a person if there is any.
 
     A trial whose query was never asked retrieved nothing and is left out. `disclosed` tells by trial id what the
     audit's answers gave away; a trial that it lacks is not evaluated.
     """
     found: dict[tuple[str, str], AttackTrial] = {}
     attacks = (row for row in translations if row.intent == "attack" and row.not_evaluated is None)
-    for row in sorted(attacks, key=lambda one: one.trial_id):
+    for row in sorted(attacks, key=lambda one: (one.query_source != "human", one.trial_id)):
         if row.doc_id is None or (row.lang, row.doc_id) in found:
             continue
         found[row.lang, row.doc_id] = AttackTrial(

@@ -102,7 +102,7 @@ def test_each_signal_alone_sees_what_is_its_own() -> None:
 
 def test_false_alarms_are_counted_a_user_month_with_an_exact_bound() -> None:
     users = [_user("quiet", peak=30), _user("busy", peak=60)]
-    table = false_alarms_table([_replayed(users, months=3.0)], rules=RULES)
+    table = false_alarms_table([_replayed(users, months=3.0)], chosen={}, rules=RULES)
     without = _row(table, signal="composite", roles="without", profile="reader")
     assert (without["n_users"], without["user_months"], without["n_spells"]) == (2, 6.0, 1)
     assert (without["n_alarms"], without["n_users_alarmed"], without["users_rate"]) == (1, 1, 0.5)
@@ -115,7 +115,7 @@ def test_false_alarms_are_counted_a_user_month_with_an_exact_bound() -> None:
 
 def test_a_user_without_any_evaluated_query_adds_no_exposure() -> None:
     rows = [asked(n, actor="u", kind="benign", minutes=n, size=None) for n in range(3)]
-    table = false_alarms_table([_replayed([actor_of(rows)])], rules=RULES)
+    table = false_alarms_table([_replayed([actor_of(rows)])], chosen={}, rules=RULES)
     row = _row(table, signal="coverage", roles="without", profile="reader")
     assert (row["n_users"], row["n_not_evaluated"], row["user_months"]) == (1, 1, 0.0)
     assert pd.isna(row["upper"])
@@ -157,7 +157,7 @@ def _rows(name: str, lang: str, *, until: int) -> Sequence[Any]:
 def test_the_grid_begins_with_the_configured_settings_and_has_every_cell_once() -> None:
     cells = cells_of(Sweep(), MonitorSettings())
     assert cells[0] == cell_of(MonitorSettings())
-    assert len(cells) == 4 * 4 * 4 * 3 * 3
+    assert len(cells) == 4 * 4 * 5 * 3 * 3
     assert all(one.release_at <= one.throttle_at for one in cells)
 
 
@@ -186,21 +186,43 @@ def test_a_curve_detects_less_as_its_threshold_rises() -> None:
     assert volume["documents_median"].is_monotonic_increasing
 
 
-def _scored(cell: Any, *, detected: int, documents: Sequence[int], entries: int, upper: float | None) -> Scored:
-    return Scored(cell=cell, detected=detected, documents=documents, entries=entries, users_hit=0, upper=upper)
+def _scored(cell: Any, *, detected: int, documents: Sequence[int], upper: float | None) -> Scored:
+    return Scored(cell=cell, detected=detected, documents=documents, entries=0, users_hit=0, upper=upper)
 
 
 def test_the_choice_keeps_the_budget_by_its_bound_and_then_detects_most() -> None:
     cells = cells_of(Sweep(), MonitorSettings())
+    part = part_of(_replayed([_fast("a"), _user("u", peak=10)], months=12.0), RULES)
     scores = [
-        _scored(cells[0], detected=9, documents=[1], entries=3, upper=1.2),
-        _scored(cells[1], detected=5, documents=[4], entries=0, upper=0.4),
-        _scored(cells[2], detected=5, documents=[3], entries=1, upper=0.8),
-        _scored(cells[3], detected=5, documents=[3], entries=1, upper=None),
+        _scored(cells[0], detected=9, documents=[1], upper=1.2),
+        _scored(cells[1], detected=5, documents=[4], upper=0.4),
+        _scored(cells[2], detected=5, documents=[3], upper=0.8),
+        _scored(cells[3], detected=5, documents=[1], upper=None),
     ]
-    assert chosen_cell(scores, 1.0) == cells[2]
-    assert chosen_cell(scores, 0.5) == cells[1]
-    assert chosen_cell(scores, 0.1) is None
+    assert chosen_cell(part, scores, budget=1.0, rules=RULES) == cells[2]
+    assert chosen_cell(part, scores, budget=0.5, rules=RULES) == cells[1]
+    assert chosen_cell(part, scores, budget=0.1, rules=RULES) is None
+
+
+def test_a_cell_whose_alarms_break_the_budget_that_its_spells_keep_is_passed_over() -> None:
+    """One spell with a second alert while it is held: two alarms, of which the bound is 6.3 a user-month, not 4.7."""
+    rows = [
+        asked(n, actor="u", kind="benign", minutes=5 * n, queries=load, **HARMLESS) for n, load in enumerate((90, 5, 5))
+    ]
+    part = part_of(_replayed([_fast("a"), actor_of(rows)]), RULES)
+    cells = [cell_of(RULES.settings)]
+    scores = scores_of(part, cells, rules=RULES)
+    assert scores[0].upper == pytest.approx(4.7439, abs=1e-4)
+    assert chosen_cell(part, scores, budget=5.0, rules=RULES) is None
+    assert chosen_cell(part, scores, budget=7.0, rules=RULES) == cells[0]
+
+
+def test_a_budget_binds_the_worst_profile_and_not_the_mean_of_all() -> None:
+    quiet = [_user(f"q{n}", peak=10) for n in range(9)]
+    busy = _user("busy", peak=90)
+    writer = Actor(name="busy", kind="benign", profile="writer", lang=None, asked=busy.asked)
+    part = part_of(_replayed([_fast("a"), *quiet, writer]), RULES)
+    assert scores_of(part, [cell_of(RULES.settings)], rules=RULES)[0].upper == pytest.approx(4.7439, abs=1e-4)
 
 
 def test_a_budget_that_no_setting_keeps_is_said_so() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 import pytest
 from replay_sample import actor_of, asked
@@ -41,7 +42,7 @@ def _report(replayed: Replayed, *, reason: str = "why") -> MonitorReport:
     part = part_of(replayed, RULES)
     tables = {
         "detection": detection_table([replayed], rules=RULES),
-        "false_alarms": false_alarms_table([replayed], rules=RULES),
+        "false_alarms": false_alarms_table([replayed], chosen={}, rules=RULES),
         "collections": collections_table([replayed], rules=RULES),
         "sweep": sweep_table([part], [scores_of(part, cells_of(SMALL, RULES.settings), rules=RULES)], rules=RULES),
         "curves": curves_table([part], rules=RULES),
@@ -95,13 +96,13 @@ def test_a_signal_that_nothing_could_evaluate_is_named() -> None:
 def test_an_attacker_who_is_never_throttled_is_said_to_be_missed() -> None:
     sentences = missed(detection_table([_replayed(size=100)], rules=RULES))
     assert sentences == [
-        "sweeper (en): 0 of 1 throttled (two-sided 95 % Wilson 0.000 to 0.793), 4 documents taken (median)."
+        "sweeper (en): 0 of 1 throttled (two-sided 95 % Wilson 0.000 to 0.793), 4.0 documents taken (median)."
     ]
 
 
 def test_a_profile_that_needs_its_role_is_named_with_both_figures() -> None:
     """Alarms of a busy user: throttled at the first query, which alerts; nothing more within three minutes."""
-    table = false_alarms_table([_replayed(size=100, months=4.0)], rules=RULES)
+    table = false_alarms_table([_replayed(size=100, months=4.0)], chosen={}, rules=RULES)
     assert roles_needed(table, roles=RULES.roles) == [
         "reader: without a role 1 alarm in 4.0 user-months (upper bound 1.19); "
         "with its role 0 in 4.0 (upper bound 0.75), below 1."
@@ -110,17 +111,25 @@ def test_a_profile_that_needs_its_role_is_named_with_both_figures() -> None:
 
 def test_too_few_user_months_are_not_blamed_on_the_profile() -> None:
     quiet = actor_of([asked(0, actor="u", kind="benign", minutes=0)])
-    table = false_alarms_table([Replayed(part="check", actors=[quiet], months_per_user=1.0)], rules=RULES)
+    table = false_alarms_table([Replayed(part="check", actors=[quiet], months_per_user=1.0)], chosen={}, rules=RULES)
     assert roles_needed(table, roles={}) == [
         "reader: no alarm in 1.0 user-months, which are too few for an upper bound below 1 (3.00)."
     ]
 
 
 def test_a_profile_without_a_role_that_alarms_is_said_to_have_none() -> None:
-    table = false_alarms_table([_replayed(size=100, months=1.0)], rules=RULES)
+    table = false_alarms_table([_replayed(size=100, months=1.0)], chosen={}, rules=RULES)
     assert roles_needed(table, roles={}) == [
         "reader: 1 alarm in 1.0 user-months (upper bound 4.74), and no role is given for it."
     ]
+
+
+def test_false_alarms_at_chosen_thresholds_are_named_by_their_budget() -> None:
+    replayed = _replayed(size=100)
+    report = _report(replayed)
+    alarms = false_alarms_table([replayed], chosen={"budget 0.3": MonitorSettings()}, rules=RULES)
+    page = render_monitor(msgspec.structs.replace(report, tables={**report.tables, "false_alarms": alarms}))
+    assert "False alarms by profile at the thresholds chosen for budget 0.3" in page
 
 
 def test_a_budget_that_nothing_keeps_is_a_row_without_numbers() -> None:
@@ -131,6 +140,6 @@ def test_a_budget_that_nothing_keeps_is_a_row_without_numbers() -> None:
     assert set(cells[3:]) == {"—"}
 
 
-@pytest.mark.parametrize(("value", "shown"), [(float("inf"), "not reached"), (float("nan"), "—"), (0.0, "0.0")])
+@pytest.mark.parametrize(("value", "shown"), [(float("inf"), "never"), (float("nan"), "—"), (0.0, "0.0")])
 def test_unknown_and_never_are_not_zero(value: float, shown: str) -> None:
     assert as_decimal(value, digits=1) == shown

@@ -1,0 +1,129 @@
+"""`mragaudit hooks`: the hook inventory of someone's code."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import typer
+from rich.console import Console
+from typer.core import TyperGroup
+
+from mragaudit.errors import ConfigError, DataError, did_you_mean
+from mragaudit.hookaudit.baseline import failing, read_baseline, write_baseline
+from mragaudit.hookaudit.inventory import Inventory, audit_path
+from mragaudit.hookaudit.maps import HookMap, read_map, shipped_maps
+from mragaudit.hookaudit.probe.records import Observation
+from mragaudit.hookaudit.probe.run import probe_inventory
+from mragaudit.hookaudit.render import print_inventory, render_json
+from mragaudit.hookaudit.sarif import render_sarif
+from mragaudit.hookaudit.source import locate
+from mragaudit.hookaudit.verdicts import Status
+from mragaudit.records.base import write_bytes
+
+Format = Literal["table", "json", "sarif"]
+FINDINGS_EXIT_CODE = 3
+"""Exit code for findings that must fail a build; 1 is an error of ours and 2 one of usage."""
+
+
+class DefaultGroup(TyperGroup):
+    """A group whose first word may be a path: then the inventory is meant."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the inventory's name before what is no name of a command."""
+        if args and args[0] not in {*self.commands, "--help"}:
+            args = ["inventory", *args]
+        return list(super().parse_args(ctx, args))
+
+
+app = typer.Typer(cls=DefaultGroup, no_args_is_help=True, help="Say where the privacy defenses of some code act.")
+
+
+@app.command("inventory")
+def inventory_command(  # noqa: PLR0917  # typer reads options from the signature
+    path_or_module: Annotated[str, typer.Argument(help="file, folder, or dotted name of an installed module")],
+    hooks: Annotated[
+        list[Path] | None, typer.Option("--hooks", help="hook map of your own; may be given again")
+    ] = None,
+    only_hooks: Annotated[bool, typer.Option("--only-hooks", help="leave out the maps that ship")] = False,
+    fmt: Annotated[str, typer.Option("--format", help="table, json or sarif")] = "table",
+    output: Annotated[Path | None, typer.Option("--output", help="file instead of the terminal")] = None,
+    fail_on: Annotated[list[str] | None, typer.Option("--fail-on", help="status that fails the build")] = None,
+    baseline: Annotated[Path | None, typer.Option("--baseline", help="file of known findings")] = None,
+    write: Annotated[Path | None, typer.Option("--write-baseline", help="write all findings as known")] = None,
+    probe: Annotated[bool, typer.Option("--probe", help="import the code in a sandbox and run the hooks")] = False,
+    probe_unsafe: Annotated[
+        bool, typer.Option("--probe-unsafe", help="as --probe, without a sandbox where none works")
+    ] = False,
+) -> None:
+    """List every hook with file, line, status and evidence; the code is parsed and never imported."""
+    statuses = _statuses(fail_on or [])
+    chosen = _choice("--format", fmt, get_args(Format))
+    root = locate(path_or_module)
+    inventory = audit_path(root, _maps(hooks or [], only_own=only_hooks))
+    known = read_baseline(baseline) if baseline is not None else None
+    observations = probe_inventory(root, inventory, unsafe=probe_unsafe) if probe or probe_unsafe else None
+    if write is not None:
+        typer.echo(f"{write_baseline(write, inventory)} known findings written to {write}", err=True)
+    _show(inventory, chosen, root=root, known=known, output=output, observations=observations)
+    if failing(inventory, statuses, known=known or ()):
+        raise typer.Exit(FINDINGS_EXIT_CODE)
+
+
+def _maps(paths: list[Path], *, only_own: bool) -> tuple[HookMap, ...]:
+    own = tuple(read_map(path) for path in paths)
+    if only_own and not own:
+        raise ConfigError("--only-hooks leaves no hook map; give one with --hooks")
+    return own if only_own else (*own, *shipped_maps())
+
+
+def _statuses(names: list[str]) -> list[Status]:
+    allowed = [status for status in get_args(Status) if status != "active"]
+    return [_choice("--fail-on", name, allowed) for name in names]  # type: ignore[misc]  # checked against Status
+
+
+def _choice(option: str, name: str, allowed: list[str] | tuple[str, ...]) -> str:
+    if name not in allowed:
+        raise DataError(f'{option} "{name}" is unknown; {did_you_mean(name, allowed)}')
+    return name
+
+
+def _show(
+    inventory: Inventory,
+    fmt: str,
+    *,
+    root: Path,
+    known: frozenset[str] | None,
+    output: Path | None,
+    observations: tuple[Observation, ...] | None,
+) -> None:
+    if fmt == "table":
+        _show_table(inventory, known=known or frozenset(), output=output, observations=observations)
+        return
+    if fmt == "json":
+        content = render_json(inventory, observations)
+    else:
+        content = render_sarif(inventory, folder=_folder(root), known=known)
+    if output is not None:
+        write_bytes(output, content)
+    else:
+        sys.stdout.buffer.write(content)
+
+
+def _show_table(
+    inventory: Inventory, *, known: frozenset[str], output: Path | None, observations: tuple[Observation, ...] | None
+) -> None:
+    if output is None:
+        print_inventory(inventory, console=Console(), known=known, observations=observations)
+        return
+    with output.open("w", encoding="utf-8") as handle:
+        console = Console(file=handle, width=160)
+        print_inventory(inventory, console=console, known=known, observations=observations)
+
+
+def _folder(root: Path) -> str:
+    """Return what stands before the paths of the files, relative to the working directory where it is inside."""
+    folder = root if root.is_dir() else root.parent
+    resolved, here = folder.resolve(), Path.cwd()
+    return resolved.relative_to(here).as_posix() if resolved.is_relative_to(here) else folder.as_posix()

@@ -1,0 +1,102 @@
+"""The hook inventory: every hook of a tree with its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from mragaudit.errors import DataError, did_you_mean
+from mragaudit.hookaudit.maps import HookMap, find_targets, shipped_maps
+from mragaudit.hookaudit.source import Problem, SourceFile, SourceTree, load_tree, parse_source
+from mragaudit.hookaudit.symbols import Project
+from mragaudit.hookaudit.verdicts import HookSpec, HookVerdict, Status, Target, judge
+
+STATUSES: tuple[Status, ...] = ("active", "inactive", "conditional", "unknown")
+SCHEMA_VERSION = 1
+
+
+class FileProblem(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that could not be audited."""
+
+    file: str
+    line: int | None
+    reason: str
+
+
+class Inventory(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of one audit."""
+
+    schema_version: int = SCHEMA_VERSION
+    root: str
+    n_files: int
+    n_lines: int
+    verdicts: tuple[HookVerdict, ...]
+    problems: tuple[FileProblem, ...]
+
+    def count(self, status: Status) -> int:
+        """Return how many hooks have a status."""
+        return sum(verdict.status == status for verdict in self.verdicts)
+
+
+def audit_path(root: Path, maps: tuple[HookMap, ...] | None = None) -> Inventory:
+    """Return the inventory of a file or folder; nothing in it is imported."""
+    return audit_tree(load_tree(root), maps)
+
+
+def audit_tree(tree: SourceTree, maps: tuple[HookMap, ...] | None = None) -> Inventory:
+    """Return the inventory of a parsed tree, by file and line."""
+    project = Project(tree)
+    targets = find_targets(project, maps if maps is not None else shipped_maps())
+    verdicts = sorted(judge_all(project, targets), key=lambda v: (v.file, v.line, v.name, v.hook))
+    problems = tuple(FileProblem(file=p.file, line=p.line, reason=p.reason) for p in tree.problems)
+    return Inventory(
+        root=str(tree.root),
+        n_files=len(tree.files),
+        n_lines=tree.line_count,
+        verdicts=tuple(verdicts),
+        problems=problems,
+    )
+
+
+def judge_all(project: Project, targets: Iterable[Target]) -> list[HookVerdict]:
+    """Return the verdict on each hook."""
+    return [judge(project, target) for target in targets]
+
+
+def audit_source(
+    source: str | dict[str, str], *, hooks: list[str], class_name: str | None = None, spec: HookSpec | None = None
+) -> list[HookVerdict]:
+    """Return the verdicts on named methods of a class, or on functions of the module where no class is given.
+
+    `source` is the text of one module, or texts by module name, the first of which holds the class. `spec` says how
+    the hooks are called, where not as a method that takes its subject first. Raises DataError for source that does
+    not parse and for an unknown class.
+    """
+    texts = {"source": source} if isinstance(source, str) else source
+    files = [_parsed(text, name) for name, text in texts.items()]
+    project = Project(SourceTree(root=Path(), files=tuple(files), problems=()))
+    module = project.modules[0]
+    classes = {info.name: info for info in module.classes}
+    if class_name is not None and class_name not in classes:
+        raise DataError(f'class "{class_name}" is not in the source; {did_you_mean(class_name, classes)}')
+    info = classes[class_name] if class_name is not None else None
+    return [judge(project, Target(module=module, cls=info, spec=_spec_for(name, spec))) for name in hooks]
+
+
+def _parsed(text: str, name: str) -> SourceFile:
+    parsed = parse_source(text, file=f"{name.replace('.', '/')}.py", name=name)
+    if isinstance(parsed, Problem):
+        raise DataError(f"{parsed.file}, line {parsed.line}: {parsed.reason}")
+    return parsed
+
+
+def _spec_for(method: str, spec: HookSpec | None) -> HookSpec:
+    if spec is not None:
+        return HookSpec(**{name: getattr(spec, name) for name in HookSpec.__slots__} | {"method": method})
+    for hook_map in shipped_maps():
+        for rule in hook_map.rules:
+            if method in rule.methods and not rule.bases and not rule.decorators:
+                return HookSpec(method=method, hook=rule.hook, map=hook_map.name, text=rule.takes == "text")
+    return HookSpec(method=method, hook="response")
