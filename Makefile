@@ -52,7 +52,7 @@ doctor: $(RUN_STAMP) ## say what this machine has and lacks
 lock: $(TEST_STAMP) ## write requirements/*.txt anew from pyproject.toml (UV_ARGS=--upgrade for new versions)
 	$(UV_COMPILE) pyproject.toml --extra embedded --extra monitor -o requirements/run.txt
 	$(UV_COMPILE) requirements/build.in -c requirements/run.txt -o requirements/build.txt
-	$(UV_COMPILE) pyproject.toml --extra embedded --extra monitor --extra slurm --extra dev -c requirements/run.txt -o requirements/test.txt
+	$(UV_COMPILE) pyproject.toml --extra embedded --extra monitor --extra slurm --extra http --extra dev -c requirements/run.txt -o requirements/test.txt
 	$(UV_COMPILE) pyproject.toml requirements/models.in --extra nllb --extra transformers \
 	  --extra bge_m3 --extra sentence_transformers \
 	  --override requirements/override.txt -c requirements/test.txt -o requirements/models.txt

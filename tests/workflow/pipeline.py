@@ -100,7 +100,7 @@ class Pipeline:
 
     def _script(self, stage: str, shard: str, variant: str | None) -> None:
         inputs, outputs = IO[stage](self, shard) if variant is None else self._filter_io(shard, variant)
-        named = stage in SHARDED or shard != "all"
+        named = stage in SHARDED or stage in IN_PARTS
         parts = [stage, *([variant] if variant else []), *([shard] if named else [])]
         whole = self.settings.model_dump(mode="json")
         given = SimpleNamespace(
@@ -220,6 +220,7 @@ IO: Mapping[str, Callable[[Pipeline, str], Io]] = {
 SIMULATED = ("development", "check")
 AFTER_SHARDS = ("score", "aggregate", "figures", "manifest", "report")
 SHARDED = ("translate", "backtranslate", "retrieve", "judge", "generate", "filter")
+IN_PARTS = ("monitor_traffic", "monitor_replay")
 ORDER = (
     *("corpus", "queries", "index", "translate", "backtranslate", "retrieve"),
     *("calibrate", "judge", "generate", "filter"),

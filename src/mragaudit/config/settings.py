@@ -110,7 +110,7 @@ class Index(Section):
     )
     nprobe: int = Field(32, ge=1, description="ivf_flat: lists searched a query")
     m: int = Field(32, ge=2, le=512, description="hnsw: links of a vector")
-    ef_construction: int = Field(200, ge=1, description="hnsw: candidates kept while building")
+    ef_construction: int = Field(100, ge=1, description="hnsw: candidates kept while building")
     ef_search: int = Field(128, ge=1, description="hnsw: candidates kept while searching")
     recall_queries: int = Field(
         100, ge=0, description="queries a shard for which an approximate kind is compared with an exact search"

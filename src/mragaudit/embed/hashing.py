@@ -32,9 +32,14 @@ class HashingEmbedder:
         """Raises ConfigError for another model; `threads` is taken for the protocol's sake."""
         if model != MODEL:
             raise ConfigError(f'hashing: the model is "{model}"; this embedder has "{MODEL}" alone')
-        self.identity = ModelIdentity(backend="hashing", model=MODEL, revision="1", rendering="")
+        self.identity = self.identify()
         self.meter = Meter()
         self.dimensions = DIMENSIONS
+
+    @staticmethod
+    def identify(**_options: object) -> ModelIdentity:
+        """Return the identity, which no option changes."""
+        return ModelIdentity(backend="hashing", model=MODEL, revision="1", rendering="")
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit vectors."""

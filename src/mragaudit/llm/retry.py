@@ -25,6 +25,8 @@ Answer = TypeVar("Answer", Completion, OptionScores)
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 30.0
 
+_WAITING = wait_random_exponential(multiplier=FIRST_WAIT_SECONDS, max=LONGEST_WAIT_SECONDS)
+
 
 class RetryingBackend:
     """A backend whose failed calls are asked again, with exponential back-off and jitter.
@@ -67,7 +69,6 @@ class RetryingBackend:
         requests: Sequence[Request],
         call: Callable[[Sequence[Request]], Iterator[tuple[int, Answer | Failure]]],
     ) -> Iterator[tuple[int, Answer | Failure]]:
-        waiting = wait_random_exponential(multiplier=FIRST_WAIT_SECONDS, max=LONGEST_WAIT_SECONDS)
         positions = list(range(len(requests)))
         for attempt in range(1, self._attempts + 1):
             failures: dict[int, Failure] = {}
@@ -80,12 +81,13 @@ class RetryingBackend:
             if not positions:
                 return
             if attempt < self._attempts:
-                self._sleep(waiting(_after(attempt)))
+                self._sleep(back_off_seconds(attempt))
         yield from failures.items()
 
 
-def _after(attempt: int) -> RetryCallState:
-    """Return what tenacity's waits ask of: how many attempts were made."""
+def back_off_seconds(attempt: int) -> float:
+    """Return how long to wait after this many attempts: random, up to a bound that doubles each time."""
+    # Tenacity's waits ask a retry's state how many attempts were made.
     state = RetryCallState(retry_object=Retrying(), fn=None, args=(), kwargs={})
     state.attempt_number = attempt
-    return state
+    return _WAITING(state)

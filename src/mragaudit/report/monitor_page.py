@@ -48,7 +48,9 @@ def render_monitor(report: MonitorReport) -> str:
         "alarms": views.alarms_view(alarms, settings=views.CONFIGURED),
         "alarms_by_signal": views.alarms_view(alarms, settings=views.CONFIGURED, by_signal=True),
         "alarms_chosen": [
-            views.alarms_view(alarms, settings=name) for name in alarms["settings"].unique() if name != views.CONFIGURED
+            (name, views.alarms_view(alarms, settings=name))
+            for name in alarms["settings"].unique()
+            if name != views.CONFIGURED
         ],
         "recommendation": views.recommendation_view(tables["recommendation"]),
         "throttling": views.throttling_view(tables["throttling"]),

@@ -55,7 +55,7 @@ def rate(header: str, *, total: str, prefix: str = "") -> list[Column]:
     return [Column(header=header, show=share), Column(header="95 % Wilson", show=limits)]
 
 
-def median(header: str, name: str, *, digits: int = 0) -> Column:
+def median(header: str, name: str, *, digits: int = 1) -> Column:
     """Return a median with its limits in brackets; few values have a median and no limits."""
 
     def show(row: Row) -> str:
@@ -277,7 +277,7 @@ def _missed(rows: pd.DataFrame) -> Iterator[str]:
         if row["n_detected"] >= known:
             continue
         limits = words.as_interval(row["ci_low"], row["ci_high"], method=row["ci_method"])
-        name, taken = str(row["profile"]).replace("_", " "), as_decimal(row["documents_median"], digits=0)
+        name, taken = str(row["profile"]).replace("_", " "), as_decimal(row["documents_median"], digits=1)
         yield (
             f"{name} ({row['lang']}): {int(row['n_detected'])} of {known} throttled "
             f"(two-sided 95 % Wilson {limits}), {taken} documents taken (median)."

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from mragaudit.config.settings import EmbedderRole, Role, Roles, Settings
 from mragaudit.errors import ConfigError
+from mragaudit.llm.http_endpoint import is_loopback
 from mragaudit.llm.retry import RetryingBackend
 from mragaudit.protocols import Backend, Embedder, ModelIdentity, TokenEmbedder
-from mragaudit.registry import create, locate
+from mragaudit.registry import checked_options, create, load, locate
 
 LANGUAGE_ROLES = ("translator", "back_translator", "judge", "generator")
 TRANSLATING_ROLES = ("translator", "back_translator")
@@ -17,14 +17,19 @@ REMOTE_OPTION = "base_url"
 
 
 def identity_of(role: Role) -> ModelIdentity:
-    """Return what determines a role's answers, without loading its model."""
-    identity: ModelIdentity = locate("llm", role.backend).identify(**_options(role))
+    """Return what determines a role's answers, without loading its model; raises ConfigError for bad options."""
+    options = checked_options("llm", role.backend, options=_options(role))
+    identity: ModelIdentity = locate("llm", role.backend).identify(**options)
     return identity
 
 
 def load_backend(role: Role, *, threads: int) -> Backend:
-    """Return a role's model, loaded, its transport failures tried again."""
-    backend: Backend = create("llm", role.backend, options={**_options(role), "threads": threads})
+    """Return a role's model, loaded, its transport failures tried again: by itself if it does so, else from outside."""
+    options = {**_options(role), "threads": threads}
+    if getattr(locate("llm", role.backend), "retries_itself", False):
+        persistent: Backend = create("llm", role.backend, options={**options, "attempts": role.attempts})
+        return persistent
+    backend: Backend = create("llm", role.backend, options=options)
     return RetryingBackend(backend, attempts=role.attempts)
 
 
@@ -33,6 +38,16 @@ def load_embedder(role: EmbedderRole, *, threads: int) -> Embedder:
     options = {"model": role.model, "threads": threads, **role.options}
     embedder: Embedder = create("embedder", role.backend, options=options)
     return embedder
+
+
+def embedder_identity(role: EmbedderRole) -> ModelIdentity:
+    """Return what determines the embedder's vectors, without loading its model.
+
+    Raises MissingPackageError, and ConfigError for bad options or where there is no such model.
+    """
+    options = checked_options("embedder", role.backend, options={"model": role.model, **role.options})
+    identity: ModelIdentity = load("embedder", role.backend).identify(**options)
+    return identity
 
 
 def as_token_embedder(embedder: Embedder) -> TokenEmbedder:
@@ -50,6 +65,17 @@ def _options(role: Role) -> dict[str, object]:
     return {**given, "context_tokens": role.context_tokens, **role.options}
 
 
+def require_endpoints(settings: Settings) -> None:
+    """Raise ConfigError for a role behind an endpoint that cannot be asked as it is set; nothing is asked now."""
+    for name in LANGUAGE_ROLES:
+        role = getattr(settings.roles, name)
+        if REMOTE_OPTION in role.options:
+            try:
+                identity_of(role)
+            except ConfigError as error:
+                raise ConfigError(f'config key "roles.{name}.options": {error}') from error
+
+
 def require_local(settings: Settings) -> None:
     """Raise ConfigError when real personal data would leave this machine without `allow_remote: true`."""
     if not settings.real_data or settings.allow_remote:
@@ -60,17 +86,8 @@ def require_local(settings: Settings) -> None:
             continue
         # A URL without a scheme has no host for urlsplit; clients would still find one, so it is named as it is.
         host = urlsplit(str(url)).hostname or str(url)
-        if not _is_loopback(host):
+        if not is_loopback(host):
             raise ConfigError(
                 f'config key "roles.{name}.options.{REMOTE_OPTION}" would send real personal data to {host}; '
                 "set allow_remote: true to allow it, or corpus.personal_data: synthetic if nobody's data is in it"
             )
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

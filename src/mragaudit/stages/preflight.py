@@ -19,13 +19,14 @@ from mragaudit.prompts import load_generator, load_judge, load_template
 from mragaudit.registry import import_package, load, plugin
 from mragaudit.resources import resource_folder
 from mragaudit.stages.gates import require_enough_documents
-from mragaudit.stages.models import LANGUAGE_ROLES, TRANSLATING_ROLES, require_local
+from mragaudit.stages.models import LANGUAGE_ROLES, TRANSLATING_ROLES, require_endpoints, require_local
 
 
 def check_run(settings: Settings, *, results: Path) -> None:
     """Raise a clear error for a run that cannot succeed: bad or missing language or corpus files, space, permission."""
     require_local(settings)
     _require_fitting_backends(settings)
+    require_endpoints(settings)
     _require_files(settings)
     _require_languages(settings)
     _require_translation_codes(settings)

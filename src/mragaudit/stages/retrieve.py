@@ -19,7 +19,7 @@ from mragaudit.records.base import read_records, write_records
 from mragaudit.records.queries import Translation, translation_key
 from mragaudit.records.results import Retrieval, trial_key
 from mragaudit.stages.jobs import IndexRecall, ModelJob
-from mragaudit.stages.models import as_token_embedder
+from mragaudit.stages.models import as_token_embedder, embedder_identity
 
 
 def run(*, translations: Path, index_folder: Path, retrieval: Path, job: ModelJob, settings: Settings) -> None:
@@ -27,8 +27,10 @@ def run(*, translations: Path, index_folder: Path, retrieval: Path, job: ModelJo
     trials = asked_trials(read_records(translations, Translation, key=translation_key))
     arrived = [row for row in trials if row.not_evaluated is None]
     texts = [row.text for row in arrived]
+    # An index that does not fit is refused before the model is loaded.
+    identity = embedder_identity(settings.roles.embedder)
+    index = load_index(index_folder, embedder=identity, options=settings.retrieve.index)
     embedder = job.embedder(settings.roles.embedder)
-    index = load_index(index_folder, embedder=embedder.identity, options=settings.retrieve.index)
     depth = search_depth(settings.retrieve, n_documents=len(index))
     queries = embedder.embed_queries(texts)
     ranked = index.search(queries, depth)

@@ -23,6 +23,7 @@ from mragaudit.stats.intervals import wilson
 from mragaudit.stats.medians import median_interval
 
 SWEEP = "low_and_slow"
+ENGLISH = "en"
 
 
 def detection_table(parts: Sequence[Replayed], *, rules: Rules) -> pd.DataFrame:
@@ -134,28 +135,34 @@ def _takes(sweeps: dict[str, Actor], core: MonitorCore) -> dict[str, Take]:
 def _language_cells(
     lang: str, sweeps: dict[str, dict[str, Actor]], takes: dict[str, dict[str, Take]], *, confidence: float
 ) -> Row:
-    own, english = takes[lang], takes.get("en", {})
-    detected = sum(one.detected for one in own.values())
+    own = takes[lang]
     asked = next(iter(sweeps[lang].values())).asked
+    targets = {one.event.target for one in asked}
     reached = {one.event.target for one in asked if any(d.doc_id == one.event.target for d in one.event.documents)}
     distinct = {document.doc_id for one in asked for document in one.event.documents}
-    both = [(own[name], english[name]) for name in own if name in english] if lang != "en" else []
-    documents = [float(one.documents - other.documents) for one, other in both]
-    hours = [(one.seconds - other.seconds) / HOUR_SECONDS for one, other in both if one.detected and other.detected]
+    detected = sum(one.detected for one in own.values())
+    found = wilson(len(reached), len(targets), side="two", confidence=confidence)
     return {
-        "n_targets": len({one.event.target for one in asked}),
+        "n_targets": len(targets),
         "n_targets_found": len(reached),
-        **interval_cells(
-            wilson(len(reached), len({one.event.target for one in asked}), side="two", confidence=confidence),
-            prefix="target_found_",
-        ),
+        **interval_cells(found, prefix="target_found_"),
         "distinct_documents": len(distinct),
         "n_attackers": len(own),
         "n_not_evaluated": 0,
         "n_detected": detected,
         **interval_cells(wilson(detected, len(own), side="two", confidence=confidence)),
         **_take_cells(list(own.values()), confidence=confidence),
-        "n_pairs": len(both),
+        **_difference_cells(own, {} if lang == ENGLISH else takes.get(ENGLISH, {}), confidence=confidence),
+    }
+
+
+def _difference_cells(own: dict[str, Take], english: dict[str, Take], *, confidence: float) -> Row:
+    """Return paired differences from English; hours only of pairs in which both were detected."""
+    pairs = [(own[name], english[name]) for name in own if name in english]
+    documents = [float(one.documents - other.documents) for one, other in pairs]
+    hours = [(one.seconds - other.seconds) / HOUR_SECONDS for one, other in pairs if one.detected and other.detected]
+    return {
+        "n_pairs": len(pairs),
         **median_cells(median_interval(documents, confidence=confidence), name="documents_minus_english"),
         "n_pairs_both_detected": len(hours),
         **median_cells(median_interval(hours, confidence=confidence), name="hours_minus_english"),

@@ -157,7 +157,7 @@ def _rows(name: str, lang: str, *, until: int) -> Sequence[Any]:
 def test_the_grid_begins_with_the_configured_settings_and_has_every_cell_once() -> None:
     cells = cells_of(Sweep(), MonitorSettings())
     assert cells[0] == cell_of(MonitorSettings())
-    assert len(cells) == 4 * 4 * 4 * 3 * 3
+    assert len(cells) == 4 * 4 * 5 * 3 * 3
     assert all(one.release_at <= one.throttle_at for one in cells)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 import pytest
 from replay_sample import actor_of, asked
@@ -95,7 +96,7 @@ def test_a_signal_that_nothing_could_evaluate_is_named() -> None:
 def test_an_attacker_who_is_never_throttled_is_said_to_be_missed() -> None:
     sentences = missed(detection_table([_replayed(size=100)], rules=RULES))
     assert sentences == [
-        "sweeper (en): 0 of 1 throttled (two-sided 95 % Wilson 0.000 to 0.793), 4 documents taken (median)."
+        "sweeper (en): 0 of 1 throttled (two-sided 95 % Wilson 0.000 to 0.793), 4.0 documents taken (median)."
     ]
 
 
@@ -121,6 +122,14 @@ def test_a_profile_without_a_role_that_alarms_is_said_to_have_none() -> None:
     assert roles_needed(table, roles={}) == [
         "reader: 1 alarm in 1.0 user-months (upper bound 4.74), and no role is given for it."
     ]
+
+
+def test_false_alarms_at_chosen_thresholds_are_named_by_their_budget() -> None:
+    replayed = _replayed(size=100)
+    report = _report(replayed)
+    alarms = false_alarms_table([replayed], chosen={"budget 0.3": MonitorSettings()}, rules=RULES)
+    page = render_monitor(msgspec.structs.replace(report, tables={**report.tables, "false_alarms": alarms}))
+    assert "False alarms by profile at the thresholds chosen for budget 0.3" in page
 
 
 def test_a_budget_that_nothing_keeps_is_a_row_without_numbers() -> None:
