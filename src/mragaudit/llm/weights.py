@@ -64,7 +64,7 @@ def find_weights(model: str, *, sha256: str | None, cache_folder: Path) -> Weigh
         name = path.name
         if not path.is_file():
             raise ConfigError(f'model: there is no file "{model}"; give {PACKAGE_PREFIX}NAME or the path of a .gguf')
-    actual = _file_hash(path, cache_folder=cache_folder)
+    actual = file_hash(path, cache_folder=cache_folder)
     if sha256 is not None and actual != sha256.lower():
         raise BackendError(
             f"model {name}: {path} has sha256 {actual}, but the config pins {sha256.lower()}; "
@@ -126,7 +126,8 @@ def _write_stamp(path: Path, sha256: str, *, stamp: Path) -> None:
     write_bytes(stamp, msgspec.json.encode(content))
 
 
-def _file_hash(path: Path, *, cache_folder: Path) -> str:
+def file_hash(path: Path, *, cache_folder: Path) -> str:
+    """Return the sha256 of a file, from the cache folder while the file keeps its size and time of change."""
     stamp = _stamp_path(path, cache_folder=cache_folder)
     known = _read_stamp(stamp)
     state = path.stat()

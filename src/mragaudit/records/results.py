@@ -16,7 +16,7 @@ class Retrieval(Record, frozen=True, kw_only=True, tag="retrieval/1"):
     doc_ids: tuple[str, ...]
     """At most k ids; fewer when the index holds fewer."""
     scores: tuple[float, ...]
-    """Inner products of unit vectors, as long as `doc_ids`."""
+    """By `retrieve.method`, as long as `doc_ids`: inner products of unit vectors where it is `dense`."""
     gold_rank: int | None
     """1-based rank of the target document; null when not among the top k."""
 

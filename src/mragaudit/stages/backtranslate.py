@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from mragaudit.config import Settings
-from mragaudit.prompts import load_template
-from mragaudit.protocols import Completion, Embedder, Failure, GenerateRequest
+from mragaudit.prompts import Template, load_template
+from mragaudit.protocols import Completion, Embedder, Failure, GenerateRequest, Prompt
 from mragaudit.records.base import read_records, write_records
 from mragaudit.records.queries import BackTranslation, Translation, translation_key
 from mragaudit.resources import resource_folder
 from mragaudit.stages.jobs import ModelJob
+from mragaudit.stages.tasks import flores_codes, with_task
 from mragaudit.stages.translate import one_line
+
+ENGLISH = "en"
 
 
 def run(*, translations: Path, backtranslations: Path, job: ModelJob, settings: Settings) -> None:
     """Write `backtranslations/{shard}.jsonl`: one row for each trial that is not asked in English."""
-    trials = [row for row in read_records(translations, Translation, key=translation_key) if row.lang != "en"]
+    trials = [row for row in read_records(translations, Translation, key=translation_key) if row.lang != ENGLISH]
     arrived = [row for row in trials if row.not_evaluated is None]
     caller = job.caller("back_translator", settings.roles.back_translator)
     answers = caller.generate(_requests(arrived, settings), trials=[row.trial_id for row in arrived])
@@ -34,14 +38,20 @@ def _requests(trials: list[Translation], settings: Settings) -> list[GenerateReq
     folder = resource_folder(settings.resources) / "prompts"
     languages = sorted({row.lang for row in trials})
     templates = {lang: load_template(folder, "back_translator", lang) for lang in languages}
+    codes = flores_codes(settings.resources, [ENGLISH, *languages])
     return [
         GenerateRequest(
-            prompt=templates[row.lang].prompt(source=one_line(row.text)),
+            prompt=_prompt(row, templates[row.lang], codes=codes),
             max_tokens=settings.backtranslate.max_tokens,
             stop=templates[row.lang].stop,
         )
         for row in trials
     ]
+
+
+def _prompt(row: Translation, template: Template, *, codes: Mapping[str, str]) -> Prompt:
+    text = one_line(row.text)
+    return with_task(template.prompt(source=text), text, pair=(row.lang, ENGLISH), codes=codes)
 
 
 def _lost(row: Translation) -> BackTranslation:

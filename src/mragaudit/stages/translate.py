@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -14,6 +15,7 @@ from mragaudit.records.documents import Document, document_key
 from mragaudit.records.queries import Query, Translation, query_key, translation_key, trial_id_of
 from mragaudit.resources import resource_folder
 from mragaudit.stages.jobs import ModelJob
+from mragaudit.stages.tasks import flores_codes, with_task
 from mragaudit.text.language import detect_language
 
 UNDETERMINED = "und"
@@ -34,10 +36,9 @@ def run(*, documents: Path, queries: Path, translations: Path, job: ModelJob, se
     anchors = {row.doc_id: row.anchor for row in read_records(documents, Document, key=document_key)}
     tasks = list_tasks(read_records(queries, Query, key=query_key), anchors, languages=settings.languages)
     to_translate = [task for task in tasks if task.lang != task.query.lang]
-    templates = _templates(to_translate, settings)
-    requests = [_request(task, templates[task.lang], settings) for task in to_translate]
     answers = job.caller("translator", settings.roles.translator).generate(
-        requests, trials=[trial_id_of(task.query.query_id, task.lang) for task in to_translate]
+        _requests(to_translate, settings),
+        trials=[trial_id_of(task.query.query_id, task.lang) for task in to_translate],
     )
     rows = [_untranslated(task, settings) for task in tasks if task.lang == task.query.lang]
     rows += [_translated(task, answer, settings) for task, answer in zip(to_translate, answers, strict=True)]
@@ -56,17 +57,28 @@ def list_tasks(queries: list[Query], anchors: dict[str, str], *, languages: tupl
     return tasks
 
 
+def _requests(tasks: list[Task], settings: Settings) -> list[GenerateRequest]:
+    templates = _templates(tasks, settings)
+    codes = flores_codes(settings.resources, (lang for task in tasks for lang in _pair(task)))
+    return [_request(task, templates[task.lang], codes=codes, settings=settings) for task in tasks]
+
+
+def _pair(task: Task) -> tuple[str, str]:
+    return task.query.lang, task.lang
+
+
 def _templates(tasks: list[Task], settings: Settings) -> dict[str, Template]:
     folder = resource_folder(settings.resources) / "prompts"
     return {lang: load_template(folder, "translator", lang) for lang in sorted({task.lang for task in tasks})}
 
 
-def _request(task: Task, template: Template, settings: Settings) -> GenerateRequest:
+def _request(task: Task, template: Template, *, codes: Mapping[str, str], settings: Settings) -> GenerateRequest:
     source = task.query.text
     if settings.translate.protect_anchors and task.anchor:
         source = source.replace(task.anchor, PLACEHOLDER)
+    source = one_line(source)
     return GenerateRequest(
-        prompt=template.prompt(source=one_line(source)),
+        prompt=with_task(template.prompt(source=source), source, pair=_pair(task), codes=codes),
         max_tokens=settings.translate.max_tokens,
         stop=template.stop,
     )

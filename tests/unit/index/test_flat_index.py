@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from mragaudit.errors import DataError
-from mragaudit.index.flat import FlatIndex, rank_documents
+from mragaudit.index.base import rank_documents
+from mragaudit.index.flat import FlatIndex
 from mragaudit.protocols import ModelIdentity
 
 MADE_BY = ModelIdentity(backend="hashing", model="trigrams", revision="1", rendering="")

