@@ -25,6 +25,7 @@ from mragaudit.monitor.settings import MonitorSettings
 from mragaudit.monitor.sinks import AlertSink
 from mragaudit.monitor.sizes import own_call, size_call
 from mragaudit.monitor.store import SECRET_BYTES, KeptSecret, reason_of
+from mragaudit.monitor.wire import AsyncWire
 from mragaudit.records.monitoring import Decision
 from mragaudit.registry import import_package
 
@@ -45,6 +46,7 @@ class AsyncStore:
             redis.exceptions.RedisClusterException,
             OSError,
         )
+        self._wire = AsyncWire(connection.client) if connection.single_server else None
         self._places = asyncio.Semaphore(MAX_CONNECTIONS)
         self._busy_seconds = connection.busy_seconds
         if connection.cluster:
@@ -93,6 +95,8 @@ class AsyncStore:
 
     async def _run(self, call: Call) -> Any:
         try:
+            if self._wire is not None:
+                return await self._wire.evalsha(call)
             return await self.client.evalsha(call.script.sha, *call.arguments)
         except self._no_script:
             self.script_loads += 1
@@ -132,6 +136,8 @@ class AsyncStore:
 
     async def close(self) -> None:
         """Close all connections."""
+        if self._wire is not None:
+            await self._wire.close()
         await self.client.aclose()
         if self.cluster:
             # The client closes nothing while it has its nodes still to look up, as after a failure.

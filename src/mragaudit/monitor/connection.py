@@ -81,7 +81,8 @@ def connect_async(store: Store) -> Connection:
         client = aio.RedisCluster.from_url(url, **options)
         return Connection(client, cluster=True, busy_seconds=store.timeout_seconds)
     pool = aio.BlockingConnectionPool.from_url(url, timeout=store.timeout_seconds, **options)
-    return Connection(aio.Redis.from_pool(pool), cluster=False, busy_seconds=store.timeout_seconds)
+    client = aio.Redis.from_pool(pool)
+    return Connection(client, cluster=False, single_server=True, busy_seconds=store.timeout_seconds)
 
 
 def _options(store: Store, *, retry: Any, redis: Any) -> dict[str, Any]:

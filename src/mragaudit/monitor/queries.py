@@ -103,9 +103,13 @@ def _is_text(value: str) -> bool:
 def _limited(documents: Documents, settings: MonitorSettings) -> Sequence[tuple[str, str]]:
     """Return (id, level) pairs, reading at most one more than are allowed."""
     most = settings.limits.documents_per_query
-    if isinstance(documents, str | bytes) or not isinstance(documents, Iterable):
-        raise DataError(f"the documents are {type(documents).__name__}; they must be pairs (id, level)")
-    pairs = [_pair(one) for one in islice(iter(documents), most + 1)]
+    try:
+        if isinstance(documents, str | bytes):
+            raise TypeError
+        given = iter(documents)
+    except TypeError:
+        raise DataError(f"the documents are {type(documents).__name__}; they must be pairs (id, level)") from None
+    pairs = [_pair(one) for one in islice(given, most + 1)]
     if len(pairs) > most:
         found = f"{len(documents):,}" if isinstance(documents, Sequence) else f"more than {most:,}"
         raise DataError(f"{found} retrieved ids in one query; {most:,} are the most (limits.documents_per_query)")
@@ -113,9 +117,11 @@ def _limited(documents: Documents, settings: MonitorSettings) -> Sequence[tuple[
 
 
 def _pair(document: RetrievedDocument | tuple[str, str]) -> tuple[str, str]:
+    if isinstance(document, tuple) and len(document) == PAIR:
+        return document
     if isinstance(document, RetrievedDocument):
         return document.doc_id, document.level
-    if isinstance(document, tuple | list) and len(document) == PAIR:
+    if isinstance(document, list) and len(document) == PAIR:
         return document[0], document[1]
     raise DataError(f"a retrieved document is {type(document).__name__}; it must be a pair (id, level)")
 
@@ -124,8 +130,7 @@ def _by_level(
     pairs: Sequence[tuple[str, str]], settings: MonitorSettings
 ) -> tuple[dict[str, list[str]], tuple[str, ...]]:
     """Return ids grouped by known level; the same id at two levels counts once, at the higher one."""
-    rank = {level: position for position, level in enumerate(settings.levels)}
-    highest = len(settings.levels) - 1
+    rank, highest = settings.level_ranks, len(settings.levels) - 1
     found: dict[str, int] = {}
     unknown: dict[str, None] = {}
     for doc_id, level in pairs:

@@ -272,6 +272,11 @@ class MonitorSettings(Section):
         return self
 
     @cached_property
+    def level_ranks(self) -> dict[str, int]:
+        """Level → its place, 0 for the lowest."""
+        return {level: position for position, level in enumerate(self.levels)}
+
+    @cached_property
     def sensitive_levels(self) -> frozenset[str]:
         """Levels from `sensitive_from` upwards."""
         return frozenset(self.levels[self.levels.index(self.sensitive_from) :])
