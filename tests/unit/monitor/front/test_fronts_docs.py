@@ -17,7 +17,8 @@ from mragaudit.monitor.front.guard import RequestRefusedError
 from mragaudit.monitor.front.reports import read_reports
 
 pytestmark = pytest.mark.anyio
-PAGE = Path(__file__).parents[4] / "docs" / "monitor" / "fronts.md"
+ROOT = Path(__file__).parents[4]
+PAGE = ROOT / "docs" / "monitor" / "fronts.md"
 
 
 class Found(NamedTuple):
@@ -54,8 +55,8 @@ def user_of(connection: Any) -> str | None:
     return headers.get(b"cookie", b"").decode().removeprefix("user=") or None
 
 
-def section(title: str, language: str) -> str:
-    text = PAGE.read_text(encoding="utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0]
+def section(title: str, language: str, *, page: Path = PAGE) -> str:
+    text = page.read_text(encoding="utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0]
     found = re.search(rf"```{language}\n(.*?)```", text, re.DOTALL)
     assert found is not None
     return found.group(1)
@@ -92,6 +93,22 @@ async def test_a_service_of_about_ten_lines_is_protected(make_settings: Callable
     assert (served.status_code, served.json()) == (200, "from 2")
     assert nobody.status_code == 401
     assert queries_of_alice(settings) == 1
+
+
+async def test_the_readmes_ten_lines_protect_a_service(
+    make_settings: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = make_settings()
+    (tmp_path / "monitor.yaml").write_text(f"store: {{url: '{settings.store.url}'}}\n")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"index": Index(), "generate": lambda found: f"from {len(found)}"}
+    names["user_of_session"] = user_of
+    exec(section("The exfiltration monitor", "python", page=ROOT / "README.md"), names)  # noqa: S102 - our own page
+    transport = httpx.ASGITransport(app=names["app"])
+    async with httpx.AsyncClient(transport=transport, base_url="http://app") as client:
+        served = await client.post("/ask", content="?", headers={"cookie": "user=alice"})
+        nobody = await client.post("/ask", content="?")
+    assert (served.json(), nobody.status_code) == ("from 2", 401)
 
 
 def test_a_langchain_retriever_is_protected(make_settings: Callable[..., Any]) -> None:
