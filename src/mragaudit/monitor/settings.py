@@ -30,7 +30,27 @@ class Volume(Section):
     tracked_queries: int = Field(10_000, ge=100, description="most queries remembered a user; bounds memory")
 
 
-class Coverage(Section):
+class SketchedWindow(Section):
+    """A window that a ring of sketches can cover, one a sub-window."""
+
+    window_seconds: Seconds
+    sub_window_seconds: Seconds
+
+    @property
+    def ring(self) -> int:
+        """Number of sketches that cover the window, the running one included."""
+        return math.ceil(self.window_seconds / self.sub_window_seconds) + 1
+
+    @model_validator(mode="after")
+    def _short_ring(self) -> Self:
+        if self.ring > MAX_RING:
+            raise ValueError(
+                f"the window holds {self.ring} sub-windows; {MAX_RING} are the most: lengthen sub_window_seconds"
+            )
+        return self
+
+
+class Coverage(SketchedWindow):
     """Share of a collection that one user has retrieved."""
 
     window_seconds: Seconds = Field(604_800.0, description="length of the window, from each document's last retrieval")
@@ -48,19 +68,6 @@ class Coverage(Section):
     size_max_age_seconds: float = Field(
         1.0, ge=0, allow_inf_nan=False, description="oldest collection size that is used on a cluster"
     )
-
-    @property
-    def ring(self) -> int:
-        """Number of sketches that cover the window, the running one included."""
-        return math.ceil(self.window_seconds / self.sub_window_seconds) + 1
-
-    @model_validator(mode="after")
-    def _short_ring(self) -> Self:
-        if self.ring > MAX_RING:
-            raise ValueError(
-                f"the window holds {self.ring} sub-windows; {MAX_RING} are the most: lengthen sub_window_seconds"
-            )
-        return self
 
 
 class Baseline(Section):
@@ -146,7 +153,7 @@ class RoleLimits(Section):
     max_sensitive_documents: int | None = Field(None, ge=1, description="replaces sensitivity.max_documents")
 
 
-class Collective(Section):
+class Collective(SketchedWindow):
     """Coverage by all users of a tenant together, against one attacker behind many accounts; it only alerts."""
 
     enabled: bool = Field(True, description="watch it")
@@ -154,19 +161,6 @@ class Collective(Section):
     sub_window_seconds: Seconds = Field(14_400.0, description="what one sketch covers")
     max_share: Share = Field(0.8, description="a larger share of the collection, retrieved by anyone, alerts")
     tracked_users: int = Field(10_000, ge=1, description="most users a tenant kept for the live view")
-
-    @property
-    def ring(self) -> int:
-        """Number of sketches that cover the window, the running one included."""
-        return math.ceil(self.window_seconds / self.sub_window_seconds) + 1
-
-    @model_validator(mode="after")
-    def _short_ring(self) -> Self:
-        if self.ring > MAX_RING:
-            raise ValueError(
-                f"the window holds {self.ring} sub-windows; {MAX_RING} are the most: lengthen sub_window_seconds"
-            )
-        return self
 
 
 class Store(Section):
