@@ -16,11 +16,13 @@ import hmac
 import re
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass
+from functools import lru_cache
 
 HASH_BYTES = 15
 QUERY_BYTES = 12
 READABLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,47}")
 READABLE_DOCUMENT_BYTES = 64
+CACHED_NAMES = 1_024
 
 
 def user_hash(secret: bytes, *, tenant: str, user: str) -> str:
@@ -34,6 +36,7 @@ def digest(text: str, *, size: int = HASH_BYTES) -> str:
     return _text(hashlib.blake2b(text.encode(), digest_size=size).digest())
 
 
+@lru_cache(maxsize=CACHED_NAMES)
 def encode_name(name: str) -> str:
     """Return an id of a collection or tenant as part of a key: readable where it is harmless, else a digest."""
     return f"n.{name}" if READABLE.fullmatch(name) else f"h.{digest(name)}"

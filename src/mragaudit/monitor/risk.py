@@ -59,11 +59,14 @@ class CompositeRisk:
         """Return the renormalised mean; None without a score; equal weights where all known ones weigh 0."""
         if not known:
             return None
-        weights = {name: self.settings.weights[name] for name in known}
-        total = sum(weights.values())
+        weighted = total = 0.0
+        for name, score in known.items():
+            weight = self.settings.weights[name]
+            weighted += weight * score
+            total += weight
         if total == 0:
             return sum(known.values()) / len(known)
-        return round(sum(weights[name] * score for name, score in known.items()) / total, COMPOSITE_DIGITS)
+        return round(weighted / total, COMPOSITE_DIGITS)
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
