@@ -243,7 +243,7 @@ class AsyncExfiltrationMonitor:
         return user_hash(await self.secret(), tenant=tenant, user=user)
 
     async def set_size(self, collection: str, size: int) -> None:
-        """Say how many documents a collection holds now; an indexer calls it after every change."""
+        """Say how many documents a collection holds now, for all tenants; an indexer calls it after every change."""
         await self.store.run(size_call(self.settings, collection, size=size))
 
     async def user_added(

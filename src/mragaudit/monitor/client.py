@@ -140,7 +140,7 @@ class ExfiltrationMonitor:
         return user_hash(self.secret(), tenant=tenant, user=user)
 
     def set_size(self, collection: str, size: int) -> None:
-        """Say how many documents a collection holds now; an indexer calls it after every change."""
+        """Say how many documents a collection holds now, for all tenants; an indexer calls it after every change."""
         self.store.run(size_call(self.settings, collection, size=size))
 
     def user_added(self, user: str, collection: str, *, doc_ids: Sequence[str], tenant: str = DEFAULT_TENANT) -> int:
