@@ -20,7 +20,7 @@ from mragaudit import cli
 from mragaudit.monitor import ExfiltrationMonitor
 from mragaudit.monitor import cli as monitor_cli
 from mragaudit.monitor.alerts import sinks_from
-from mragaudit.monitor.client import SECRET_ENV
+from mragaudit.monitor.base import SECRET_ENV
 from mragaudit.records.monitoring import Alert
 
 pytestmark = [pytest.mark.monitor, pytest.mark.redis]

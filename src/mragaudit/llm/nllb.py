@@ -11,28 +11,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from mragaudit.errors import RequestError
-from mragaudit.llm.base import check_prompt, longest_head, rounded_logprob
+from mragaudit.llm.base import check_prompt, rounded_logprob
 from mragaudit.llm.checkpoints import checkpoint_identity, find_checkpoint
 from mragaudit.llm.torch_models import (
     BATCH_SIZE,
     Dtype,
     Loading,
     RowWatch,
-    batch_bounds,
+    TorchBackend,
+    completion_of,
     grow,
     like_lengths,
-    load_checkpoint,
     lowest_call,
     padded,
     plain_tokens,
-    token_ends,
 )
 from mragaudit.protocols import (
     TRANSLATION,
     ChooseRequest,
     Completion,
     GenerateRequest,
-    Meter,
     ModelIdentity,
     OptionScores,
     Prompt,
@@ -63,7 +61,7 @@ class _Row:
     option: tuple[int, ...]
 
 
-class NllbBackend:
+class NllbBackend(TorchBackend):
     """A translation model that reads the task of a prompt and none of its messages."""
 
     def __init__(
@@ -80,16 +78,17 @@ class NllbBackend:
         batch_size: int = BATCH_SIZE,
     ) -> None:
         """Load the model; parameters and errors as for the backend `transformers`."""
-        bounds = batch_bounds(batch_size)
-        self.batch_calls, self.batch_seconds = bounds.calls, bounds.seconds
         checkpoint = find_checkpoint(model, revision=revision, sha256=sha256)
         self.identity = self.identify(model=model, sha256=checkpoint.sha256, dtype=dtype)
-        self.meter = Meter()
         loading = Loading(dtype=dtype, device=device, quantisation=None, threads=threads, extra=EXTRA)
-        self._loaded = load_checkpoint(checkpoint, kind="AutoModelForSeq2SeqLM", loading=loading)
+        super().__init__(
+            checkpoint,
+            kind="AutoModelForSeq2SeqLM",
+            loading=loading,
+            batch_size=batch_size,
+            context_tokens=context_tokens,
+        )
         logger.warning("model %s: NLLB-200 is licensed under %s: non-commercial use only", checkpoint.name, LICENCE)
-        self._batch_size = batch_size
-        self._context_tokens = min(context_tokens, self._loaded.max_positions or context_tokens)
 
     @staticmethod
     def identify(
@@ -125,20 +124,6 @@ class NllbBackend:
             self._check_fits(plan, room=max(map(len, tokens)))
         for batch in like_lengths(plans, length=lambda plan: len(plan.source), size=self._batch_size):
             yield from self._score(batch, options)
-
-    def count_tokens(self, text: str) -> int:
-        """Return the number of tokens of a text, without special tokens."""
-        return len(plain_tokens(self._loaded.tokenizer, text))
-
-    def truncate(self, text: str, max_tokens: int) -> str:
-        """Return the longest head of the text that has at most `max_tokens` tokens; never half a character."""
-        ends = token_ends(self._loaded.tokenizer, text)
-        return longest_head(text, max_tokens=max_tokens, ends=ends, count=self.count_tokens)
-
-    def close(self) -> None:
-        """Free the model; may be called twice."""
-        # Taken away, not set to None: a closed backend that is asked fails at once.
-        self.__dict__.pop("_loaded", None)
 
     def _plan(self, prompt: Prompt, position: int) -> _Plan:
         check_prompt(prompt, position=position)
@@ -186,15 +171,7 @@ class NllbBackend:
             inputs = {**self._encoder_inputs(batch), **self._decoder_inputs([plan.opening for plan in batch])}
             answers = grow(self._loaded, watch, inputs=inputs, max_tokens=max(limits))
         for plan, answer in zip(batch, answers, strict=True):
-            yield (
-                plan.position,
-                Completion(
-                    text=answer.text,
-                    finish_reason=answer.finish_reason,
-                    prompt_tokens=len(plan.source),
-                    completion_tokens=answer.n_tokens,
-                ),
-            )
+            yield plan.position, completion_of(answer, prompt_tokens=len(plan.source))
 
     def _score(self, batch: list[_Plan], options: list[list[tuple[int, ...]]]) -> Iterator[tuple[int, OptionScores]]:
         rows = [_Row(plan=plan, option=option) for plan in batch for option in options[plan.position]]

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from mragaudit.errors import BackendError, ConfigError
-from mragaudit.llm.base import BATCH_CALLS, BATCH_SECONDS
+from mragaudit.llm.base import BATCH_CALLS, BATCH_SECONDS, longest_head
 from mragaudit.llm.checkpoints import Checkpoint
-from mragaudit.protocols import Meter
+from mragaudit.protocols import Completion, Meter
 from mragaudit.registry import import_package
 
 logger = logging.getLogger(__name__)
@@ -286,3 +286,41 @@ def lowest_call(meter: Meter, *, n_calls: int) -> Iterator[None]:
     share = (time.perf_counter() - start) / n_calls
     for _ in range(n_calls):
         meter.add(share)
+
+
+class TorchBackend:
+    """What the backends over a loaded checkpoint share."""
+
+    def __init__(
+        self, checkpoint: Checkpoint, *, kind: ModelClass, loading: Loading, batch_size: int, context_tokens: int
+    ) -> None:
+        bounds = batch_bounds(batch_size)
+        self.batch_calls, self.batch_seconds = bounds.calls, bounds.seconds
+        self.meter = Meter()
+        self._loaded = load_checkpoint(checkpoint, kind=kind, loading=loading)
+        self._batch_size = batch_size
+        self._context_tokens = min(context_tokens, self._loaded.max_positions or context_tokens)
+
+    def count_tokens(self, text: str) -> int:
+        """Return the number of tokens of a text, without special tokens."""
+        return len(plain_tokens(self._loaded.tokenizer, text))
+
+    def truncate(self, text: str, max_tokens: int) -> str:
+        """Return the longest head of the text that has at most `max_tokens` tokens; never half a character."""
+        ends = token_ends(self._loaded.tokenizer, text)
+        return longest_head(text, max_tokens=max_tokens, ends=ends, count=self.count_tokens)
+
+    def close(self) -> None:
+        """Free the model; may be called twice."""
+        # Taken away, not set to None: a closed backend that is asked fails at once.
+        self.__dict__.pop("_loaded", None)
+
+
+def completion_of(answer: RowAnswer, *, prompt_tokens: int) -> Completion:
+    """Return a row's answer as a stage is given it."""
+    return Completion(
+        text=answer.text,
+        finish_reason=answer.finish_reason,
+        prompt_tokens=prompt_tokens,
+        completion_tokens=answer.n_tokens,
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mragaudit.errors import BackendError, RequestError
-from mragaudit.llm.base import check_prompt, longest_head, rounded_logprob
+from mragaudit.llm.base import check_prompt, rounded_logprob
 from mragaudit.llm.checkpoints import checkpoint_identity, find_checkpoint
 from mragaudit.llm.rendering import render_completion
 from mragaudit.llm.torch_models import (
@@ -15,20 +15,18 @@ from mragaudit.llm.torch_models import (
     Dtype,
     Loading,
     RowWatch,
-    batch_bounds,
+    TorchBackend,
+    completion_of,
     grow,
     like_lengths,
-    load_checkpoint,
     lowest_call,
     padded,
     plain_tokens,
-    token_ends,
 )
 from mragaudit.protocols import (
     ChooseRequest,
     Completion,
     GenerateRequest,
-    Meter,
     ModelIdentity,
     OptionScores,
     Prompt,
@@ -59,7 +57,7 @@ class _Choice:
         return list(dict.fromkeys((*self.plan.tokens, *option[:-1]) for option in self.options))
 
 
-class TransformersBackend:
+class TransformersBackend(TorchBackend):
     """A checkpoint under transformers.
 
     Prompts of like length are answered together, padded on the left. In a batch of another make-up low bits of an
@@ -87,17 +85,18 @@ class TransformersBackend:
         a batch size out of bounds, MissingPackageError, BackendError where the hash differs, the model does not
         load, a GPU is missing, or there is no chat template for the rendering `chat`.
         """
-        bounds = batch_bounds(batch_size)
-        self.batch_calls, self.batch_seconds = bounds.calls, bounds.seconds
         checkpoint = find_checkpoint(model, revision=revision, sha256=sha256)
         self.identity = self.identify(
             model=model, sha256=checkpoint.sha256, rendering=rendering, dtype=dtype, quantisation=quantisation
         )
-        self.meter = Meter()
         loading = Loading(dtype=dtype, device=device, quantisation=quantisation, threads=threads, extra=EXTRA)
-        self._loaded = load_checkpoint(checkpoint, kind="AutoModelForCausalLM", loading=loading)
-        self._batch_size = batch_size
-        self._context_tokens = min(context_tokens, self._loaded.max_positions or context_tokens)
+        super().__init__(
+            checkpoint,
+            kind="AutoModelForCausalLM",
+            loading=loading,
+            batch_size=batch_size,
+            context_tokens=context_tokens,
+        )
         self._chat = rendering == "chat"
         if self._chat and not self._loaded.tokenizer.chat_template:
             raise BackendError(f"model {checkpoint.name} has no chat template; set rendering: completion")
@@ -147,20 +146,6 @@ class TransformersBackend:
             self._check_fits(choice.plan, room=max(map(len, choice.options)))
         for batch in like_lengths(choices, length=lambda choice: len(choice.plan.tokens), size=self._batch_size):
             yield from self._score(batch)
-
-    def count_tokens(self, text: str) -> int:
-        """Return the number of tokens of a text, without special tokens."""
-        return len(plain_tokens(self._loaded.tokenizer, text))
-
-    def truncate(self, text: str, max_tokens: int) -> str:
-        """Return the longest head of the text that has at most `max_tokens` tokens; never half a character."""
-        ends = token_ends(self._loaded.tokenizer, text)
-        return longest_head(text, max_tokens=max_tokens, ends=ends, count=self.count_tokens)
-
-    def close(self) -> None:
-        """Free the model; may be called twice."""
-        # Taken away, not set to None: a closed backend that is asked fails at once.
-        self.__dict__.pop("_loaded", None)
 
     def _plan(self, prompt: Prompt, position: int) -> _Plan:
         check_prompt(prompt, position=position)
@@ -214,15 +199,7 @@ class TransformersBackend:
             inputs = {"input_ids": ids, "attention_mask": mask}
             answers = grow(loaded, watch, inputs=inputs, max_tokens=max(limits))
         for plan, answer in zip(batch, answers, strict=True):
-            yield (
-                plan.position,
-                Completion(
-                    text=answer.text,
-                    finish_reason=answer.finish_reason,
-                    prompt_tokens=len(plan.tokens),
-                    completion_tokens=answer.n_tokens,
-                ),
-            )
+            yield plan.position, completion_of(answer, prompt_tokens=len(plan.tokens))
 
     def _score(self, batch: list[_Choice]) -> Iterator[tuple[int, OptionScores]]:
         rows = list(dict.fromkeys(row for choice in batch for row in choice.rows))

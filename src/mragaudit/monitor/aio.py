@@ -10,21 +10,19 @@ from types import TracebackType
 from typing import Any, Self
 
 from mragaudit.errors import DataError, StoreError
-from mragaudit.monitor.alerts import sinks_from
+from mragaudit.monitor.base import BaseMonitor
 from mragaudit.monitor.breaker import Breakers, BusyError
 from mragaudit.monitor.calls import Call
-from mragaudit.monitor.client import configured_secret
 from mragaudit.monitor.connection import EXTRA, MAX_CONNECTIONS, Connection, connect_async
-from mragaudit.monitor.core import Counts
 from mragaudit.monitor.holds import hold_call, release_call
 from mragaudit.monitor.keys import secret_key, user_hash
 from mragaudit.monitor.queries import DEFAULT_TENANT, Documents, check_id
 from mragaudit.monitor.reload import SettingsFile
-from mragaudit.monitor.session import Request, Session
+from mragaudit.monitor.session import Request
 from mragaudit.monitor.settings import MonitorSettings
 from mragaudit.monitor.sinks import AlertSink
 from mragaudit.monitor.sizes import own_call, size_call
-from mragaudit.monitor.store import SECRET_BYTES, KeptSecret, reason_of
+from mragaudit.monitor.store import SECRET_BYTES, reason_of
 from mragaudit.monitor.wire import AsyncWire
 from mragaudit.records.monitoring import Decision
 from mragaudit.registry import import_package
@@ -144,7 +142,7 @@ class AsyncStore:
             await self.client.nodes_manager.aclose()
 
 
-class AsyncExfiltrationMonitor:
+class AsyncExfiltrationMonitor(BaseMonitor):
     """Records queries and says which to slow, on one event loop.
 
     `record` never raises: what the store or the input does wrong becomes a decision with `problem` set. The other
@@ -161,23 +159,10 @@ class AsyncExfiltrationMonitor:
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Make a monitor; the arguments are those of `ExfiltrationMonitor`, with an asyncio client."""
-        source = settings if settings is not None else MonitorSettings()
-        given = source.settings if isinstance(source, SettingsFile) else source
-        made = connection or connect_async(given.store)
-        chosen = sinks_from(given) if sinks is None else sinks
-        self.session = Session(source, cluster=made.cluster, sinks=chosen, clock=clock)
-        self.store = AsyncStore(made, prefix=given.store.prefix, breakers=self.session.breakers)
-        self._secret = KeptSecret(secret or configured_secret())
-
-    @property
-    def settings(self) -> MonitorSettings:
-        """The settings in force."""
-        return self.session.settings
-
-    @property
-    def counts(self) -> Counts:
-        """What this monitor did since it was made."""
-        return self.session.counts
+        super().__init__(
+            settings, connect=connect_async, connection=connection, sinks=sinks, secret=secret, clock=clock
+        )
+        self.store = AsyncStore(self._connection, prefix=self.settings.store.prefix, breakers=self.session.breakers)
 
     async def record(
         self,

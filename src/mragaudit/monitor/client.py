@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
 from mragaudit.errors import DataError, StoreError
-from mragaudit.monitor.alerts import sinks_from
+from mragaudit.monitor.base import BaseMonitor
 from mragaudit.monitor.connection import Connection, connect
-from mragaudit.monitor.core import Counts
 from mragaudit.monitor.holds import hold_call, release_call
 from mragaudit.monitor.keys import user_hash
 from mragaudit.monitor.queries import DEFAULT_TENANT, Documents, check_id
 from mragaudit.monitor.reload import SettingsFile
-from mragaudit.monitor.session import Request, Session
+from mragaudit.monitor.session import Request
 from mragaudit.monitor.settings import MonitorSettings
 from mragaudit.monitor.sinks import AlertSink
 from mragaudit.monitor.sizes import own_call, size_call
-from mragaudit.monitor.store import KeptSecret, Store
+from mragaudit.monitor.store import Store
 from mragaudit.records.monitoring import Decision
 
-SECRET_ENV = "MRAGAUDIT_MONITOR_KEY"  # noqa: S105 - the name of a variable, not a secret
 
-
-def configured_secret() -> bytes | None:
-    """Return the secret of user hashes from the environment."""
-    value = os.environ.get(SECRET_ENV)
-    return value.encode() if value else None
-
-
-class ExfiltrationMonitor:
+class ExfiltrationMonitor(BaseMonitor):
     """Records queries and says which to slow; safe to share between threads.
 
     `record` never raises: what the store or the input does wrong becomes a decision with `problem` set. The other
@@ -54,23 +44,8 @@ class ExfiltrationMonitor:
         keys the hashes of user ids: by default the environment variable MRAGAUDIT_MONITOR_KEY, else one that the store
         keeps.
         """
-        source = settings if settings is not None else MonitorSettings()
-        given = source.settings if isinstance(source, SettingsFile) else source
-        made = connection or connect(given.store)
-        chosen = sinks_from(given) if sinks is None else sinks
-        self.session = Session(source, cluster=made.cluster, sinks=chosen, clock=clock)
-        self.store = Store(made, prefix=given.store.prefix, breakers=self.session.breakers)
-        self._secret = KeptSecret(secret or configured_secret())
-
-    @property
-    def settings(self) -> MonitorSettings:
-        """The settings in force."""
-        return self.session.settings
-
-    @property
-    def counts(self) -> Counts:
-        """What this monitor did since it was made."""
-        return self.session.counts
+        super().__init__(settings, connect=connect, connection=connection, sinks=sinks, secret=secret, clock=clock)
+        self.store = Store(self._connection, prefix=self.settings.store.prefix, breakers=self.session.breakers)
 
     def record(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -208,8 +209,12 @@ class Session:
         return self.store_away(request, str(error), label="breaker" if isinstance(error, LeftAloneError) else "store")
 
     def broken(self, request: Request, error: Exception) -> Decision:
-        """Return the configured decision after a fault of ours; it is logged, the served query goes on."""
-        logger.error("the monitor failed on a query: %s", type(error).__name__, exc_info=error)
+        """Return the configured decision after a fault of ours; it is logged, the served query goes on.
+
+        The log gets its kind and place but not its words, which may hold an id.
+        """
+        place = "".join(traceback.format_tb(error.__traceback__))
+        logger.error("the monitor failed on a query: %s\n%s", type(error).__name__, place)
         return self.store_away(request, f"internal fault {type(error).__name__}", label="internal")
 
     def _unjudged(self, request: Request, *, kind: AlertKind, label: str, problem: str, passes: bool) -> Decision:

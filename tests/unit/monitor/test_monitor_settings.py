@@ -158,9 +158,16 @@ def test_every_fault_of_a_file_is_a_line(tmp_path: Path) -> None:
     assert len(message.splitlines()) == 3
 
 
-@pytest.mark.parametrize("text", ["- a list", "volume: [", "volume: 3"])
-def test_a_file_that_holds_no_settings_is_refused(tmp_path: Path, text: str) -> None:
-    error_of(tmp_path, text)
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("- a list", "a config is a mapping of keys, not a list"),
+        ("volume: [", "not readable as UTF-8 YAML"),
+        ("volume: 3", 'config key "volume" is 3'),
+    ],
+)
+def test_a_file_that_holds_no_settings_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    assert told in error_of(tmp_path, text)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
