@@ -25,8 +25,8 @@ OF_THE_AUDIT = frozenset(
     {*SHARDED, "corpus", "index", "judgements", "filtered", "trials.jsonl", "tables", "figures", "report.html"}
     | {"manifest.json", "metrics", "benchmarks"}
 )
-"""First parts of names below a run's folder; what other targets make from a run (`monitor`) is not bundled."""
-NOT_OF_THE_AUDIT = ("monitor",)
+"""First parts of names below a run's folder; what other targets make (`monitor`, `hook_audit`) is not bundled with it."""
+NOT_OF_THE_AUDIT = ("hook_audit", "monitor")
 """Sections of the config that no bundle has: other targets read them."""
 PLACES = ("resources", "corpus.source", "queries.source")
 """Config keys that name places; in a bundle they name its own."""

@@ -35,6 +35,16 @@ STAGE_KEYS: dict[str, tuple[str, ...]] = {
     "monitor_replay": ("monitor.settings", "monitor.store"),
     "monitor_closed_loop": ("monitor.settings", "monitor.store"),
     "monitor_tables": ("resources", "languages", "statistics", "monitor"),
+    "grid_plan": ("hook_audit",),
+    "grid_documents": ("seed", "resources", "hook_audit"),
+    "grid_hooks": ("resources", "hook_audit"),
+    "grid_calls": (
+        *("seed", "resources", "shards", "generate", "hook_audit"),
+        *("roles.generator", "roles.attacker", "roles.embedder"),
+    ),
+    "grid_scores": ("resources", "hook_audit"),
+    "grid_tables": ("seed", "resources", "hook_audit", "statistics"),
+    "grid_page": ("run", "resources", "hook_audit", "statistics", "roles"),
     "monitor_page": ("run", "resources", "languages", "statistics", "monitor"),
 }
 
