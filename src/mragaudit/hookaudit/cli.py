@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -11,18 +14,22 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from mragaudit.errors import ConfigError, DataError, did_you_mean
+from mragaudit.hookaudit.attacks import read_attacks, shipped_attacks
 from mragaudit.hookaudit.baseline import failing, read_baseline, write_baseline
 from mragaudit.hookaudit.inventory import Inventory, audit_path
 from mragaudit.hookaudit.maps import HookMap, read_map, shipped_maps
+from mragaudit.hookaudit.metrics import read_metrics, shipped_metrics
 from mragaudit.hookaudit.probe.records import Observation
 from mragaudit.hookaudit.probe.run import probe_inventory
-from mragaudit.hookaudit.render import print_inventory, render_json
+from mragaudit.hookaudit.render import forecast, print_forecast, print_inventory, render_forecast, render_json
 from mragaudit.hookaudit.sarif import render_sarif
 from mragaudit.hookaudit.source import locate
 from mragaudit.hookaudit.verdicts import Status
-from mragaudit.records.base import write_bytes
+from mragaudit.records.base import write_bytes, write_text
 
 Format = Literal["table", "json", "sarif"]
+ForecastFormat = Literal["table", "json"]
+FILE_WIDTH = 160
 FINDINGS_EXIT_CODE = 3
 """Exit code for findings that must fail a build; 1 is an error of ours and 2 one of usage."""
 
@@ -40,15 +47,19 @@ class DefaultGroup(TyperGroup):
 app = typer.Typer(cls=DefaultGroup, no_args_is_help=True, help="Say where the privacy defenses of some code act.")
 
 
+Audited = Annotated[str, typer.Argument(help="file, folder, or dotted name of an installed module")]
+OwnMaps = Annotated[list[Path] | None, typer.Option("--hooks", help="hook map of your own; may be given again")]
+OnlyOwnMaps = Annotated[bool, typer.Option("--only-hooks", help="leave out the maps that ship")]
+Output = Annotated[Path | None, typer.Option("--output", help="file instead of the terminal")]
+
+
 @app.command("inventory")
 def inventory_command(  # noqa: PLR0917  # typer reads options from the signature
-    path_or_module: Annotated[str, typer.Argument(help="file, folder, or dotted name of an installed module")],
-    hooks: Annotated[
-        list[Path] | None, typer.Option("--hooks", help="hook map of your own; may be given again")
-    ] = None,
-    only_hooks: Annotated[bool, typer.Option("--only-hooks", help="leave out the maps that ship")] = False,
+    path_or_module: Audited,
+    hooks: OwnMaps = None,
+    only_hooks: OnlyOwnMaps = False,
     fmt: Annotated[str, typer.Option("--format", help="table, json or sarif")] = "table",
-    output: Annotated[Path | None, typer.Option("--output", help="file instead of the terminal")] = None,
+    output: Output = None,
     fail_on: Annotated[list[str] | None, typer.Option("--fail-on", help="status that fails the build")] = None,
     baseline: Annotated[Path | None, typer.Option("--baseline", help="file of known findings")] = None,
     write: Annotated[Path | None, typer.Option("--write-baseline", help="write all findings as known")] = None,
@@ -69,6 +80,29 @@ def inventory_command(  # noqa: PLR0917  # typer reads options from the signatur
     _show(inventory, chosen, root=root, known=known, output=output, observations=observations)
     if failing(inventory, statuses, known=known or ()):
         raise typer.Exit(FINDINGS_EXIT_CODE)
+
+
+@app.command("predict")
+def predict_command(  # noqa: PLR0917  # typer reads options from the signature
+    path_or_module: Audited,
+    hooks: OwnMaps = None,
+    only_hooks: OnlyOwnMaps = False,
+    metrics: Annotated[Path | None, typer.Option("--metrics", help="metric map in place of the one that ships")] = None,
+    attacks: Annotated[Path | None, typer.Option("--attacks", help="attack map in place of the one that ships")] = None,
+    fmt: Annotated[str, typer.Option("--format", help="table or json")] = "table",
+    output: Output = None,
+) -> None:
+    """Say, before anything is run, which metric of which attack can show an effect of each class with hooks."""
+    chosen = _choice("--format", fmt, get_args(ForecastFormat))
+    metric_map = read_metrics(metrics) if metrics is not None else shipped_metrics()
+    attack_map = read_attacks(attacks) if attacks is not None else shipped_attacks()
+    inventory = audit_path(locate(path_or_module), _maps(hooks or [], only_own=only_hooks))
+    made = forecast(inventory, metrics=metric_map, attacks=attack_map)
+    if chosen == "json":
+        _write(render_forecast(made), output)
+    else:
+        with _console(output) as console:
+            print_forecast(made, console=console, metrics=metric_map)
 
 
 def _maps(paths: list[Path], *, only_own: bool) -> tuple[HookMap, ...]:
@@ -105,21 +139,32 @@ def _show(
         content = render_json(inventory, observations)
     else:
         content = render_sarif(inventory, folder=_folder(root), known=known)
+    _write(content, output)
+
+
+def _show_table(
+    inventory: Inventory, *, known: frozenset[str], output: Path | None, observations: tuple[Observation, ...] | None
+) -> None:
+    with _console(output) as console:
+        print_inventory(inventory, console=console, known=known, observations=observations)
+
+
+def _write(content: bytes, output: Path | None) -> None:
     if output is not None:
         write_bytes(output, content)
     else:
         sys.stdout.buffer.write(content)
 
 
-def _show_table(
-    inventory: Inventory, *, known: frozenset[str], output: Path | None, observations: tuple[Observation, ...] | None
-) -> None:
+@contextmanager
+def _console(output: Path | None) -> Iterator[Console]:
+    """Give the terminal, or a file that is written once all is printed."""
     if output is None:
-        print_inventory(inventory, console=Console(), known=known, observations=observations)
+        yield Console()
         return
-    with output.open("w", encoding="utf-8") as handle:
-        console = Console(file=handle, width=160)
-        print_inventory(inventory, console=console, known=known, observations=observations)
+    text = StringIO()
+    yield Console(file=text, width=FILE_WIDTH)
+    write_text(output, text.getvalue())
 
 
 def _folder(root: Path) -> str:
