@@ -130,6 +130,10 @@ class RunPaths(msgspec.Struct, frozen=True):
         """The hook audit's grid, with journal, metrics, tables and manifest of its own."""
         return RunPaths(self.root / "hook_audit")
 
+    def scores(self, kind: str) -> Path:
+        """Scored rows of one kind, of a grid."""
+        return self.root / "scores" / f"{kind}.jsonl"
+
     def shards(self, folder: str, names: Iterable[str]) -> list[Path]:
         """All shards of a stage (`queries`) or of a variant (`judgements/english`)."""
         return [self.root / folder / f"{name}.jsonl" for name in names]

@@ -370,6 +370,9 @@ class HookAudit(Section):
 
     corpora: tuple[GridCorpus, ...] = Field(("email",), min_length=1, description="email, business, pubmedqa")
     pubmedqa: str | None = Field(None, description="path of PubMedQA's ori_pqal.json, which is not shipped")
+    pubmedqa_in_order: bool = Field(
+        False, description="index the first abstracts of the file, as published, instead of a sample"
+    )
     seeds: tuple[int, ...] = Field((1,), min_length=1, description="realisations of corpus and queries")
     indexed: int = Field(20, ge=2, description="indexed documents a realisation")
     held_out: int = Field(20, ge=2, description="documents of the same generator that are never indexed")

@@ -21,14 +21,14 @@ class NominalArm:
 
 
 def nominal_arms(
-    defenses: Sequence[Sequence[str]], *, epsilons: Sequence[float], is_random: Callable[[str], bool]
+    defenses: Sequence[Sequence[str]], *, epsilons: Sequence[float], draws_noise: Callable[[Sequence[str]], bool]
 ) -> Iterator[NominalArm]:
     """Yield every combination at every epsilon, combination by combination.
 
-    `is_random` says whether a defense has an active call site that draws noise.
+    `draws_noise` says whether some defenses have an active call site that draws noise.
     """
     for parts in defenses:
-        noisy = any(is_random(part) for part in parts)
+        noisy = draws_noise(parts)
         name = "+".join(parts)
         for place, epsilon in enumerate(epsilons):
             label = f"{name}@{epsilon:g}"

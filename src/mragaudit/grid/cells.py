@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
 from mragaudit.config.settings import HookAudit
+from mragaudit.defenses.arms import draws_noise
 from mragaudit.grid.arms import NominalArm, nominal_arms
 from mragaudit.grid.realisations import Realisation, adaptive_realisations, canary_realisations, corpus_realisations
-from mragaudit.defenses.registry import is_random
 from mragaudit.records.grid import Arm, Cell, GridDocument, Mode, Purpose
 
 BENIGN = "benign"
@@ -33,7 +33,7 @@ def plan_cells(settings: HookAudit) -> tuple[Cell, ...]:
 
 def arms_of(settings: HookAudit, defenses: Sequence[Sequence[str]]) -> list[NominalArm]:
     """Return the nominal arms of some combinations."""
-    return list(nominal_arms(defenses, epsilons=settings.epsilons, is_random=is_random))
+    return list(nominal_arms(defenses, epsilons=settings.epsilons, draws_noise=draws_noise))
 
 
 def arms_by_name(settings: HookAudit) -> dict[str, Arm]:

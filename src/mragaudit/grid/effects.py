@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from mragaudit.grid.membership import auc_effect
+from mragaudit.grid.membership import METRIC, auc_effect
+from mragaudit.grid.resampling import Resampling
 from mragaudit.grid.rows import Group, GridRows, groups
 from mragaudit.grid.units import units_of
 from mragaudit.hookaudit.attacks import AttackMap
@@ -16,22 +16,8 @@ from mragaudit.records.grid import Cell, Purpose
 from mragaudit.stats.intervals import Interval
 from mragaudit.stats.paired import count_pairs, mean_difference, paired_difference
 
-MEMBERSHIP_METRIC = "mi_auc"
 RETRIEVAL_METRIC = "recall_at_k"
 CANARY_METRIC = "canary_recovery"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Resampling:
-    """How intervals are made."""
-
-    seed: int
-    resamples: int
-    confidence: float
-
-    def generator(self) -> np.random.Generator:
-        """Return the same generator for every interval, so that none depends on which others are made."""
-        return np.random.default_rng(self.seed)
 
 
 def grid_effects(rows: GridRows, attacks: AttackMap, *, resampling: Resampling) -> Iterator[Effect]:
@@ -49,7 +35,7 @@ def _effect(
     metric: str, group: Group, rows: GridRows, *, purpose: Purpose, resampling: Resampling
 ) -> Iterator[Effect]:
     label = f"{purpose} {group.label}"
-    if metric == MEMBERSHIP_METRIC:
+    if metric == METRIC:
         yield auc_effect(group, rows, label=label, resampling=resampling)
         return
     defended, baseline = units_of(metric, group.cells, rows), units_of(metric, group.baseline, rows)

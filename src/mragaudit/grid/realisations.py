@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mragaudit.config.settings import HookAudit
+from mragaudit.corpus.realisation import realisation_name
 from mragaudit.records.grid import ItemKind
 
 CANARY_CORPUS = "email"
@@ -23,8 +24,7 @@ class Realisation:
     @property
     def name(self) -> str:
         """Corpus, class of canaries, seed."""
-        kind = "" if self.canary_class is None else f".canary-{self.canary_class}"
-        return f"{self.corpus}{kind}.s{self.seed}"
+        return realisation_name(self.corpus, self.seed, self.canary_class)
 
 
 def corpus_realisations(settings: HookAudit) -> Iterator[Realisation]:

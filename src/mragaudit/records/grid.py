@@ -225,3 +225,16 @@ def call_key(row: TargetCall) -> str:
 def grid_document_key(row: GridDocument) -> str:
     """Return realisation and id: one document may stand in several realisations."""
     return f"{row.realisation}#{row.doc_id}"
+
+
+def score_key(row: ItemOutcome | NelCount | CandidateScore | DocumentExtraction | BenignOutcome) -> str:
+    """Return what names a scored row: cell, and document, call or item within it."""
+    match row:
+        case ItemOutcome():
+            return f"{row.cell_id}#{row.doc_id}#{row.kind}#{row.value}"
+        case NelCount():
+            return f"{row.cell_id}#{-1 if row.number is None else row.number:05d}#{row.item_type}"
+        case BenignOutcome():
+            return f"{row.cell_id}#{row.doc_id}#{row.question}"
+        case _:
+            return f"{row.cell_id}#{row.doc_id}"

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mragaudit.attacks.registry import make_attack
-from mragaudit.attacks.steps import Candidate, Knowledge, Steps, Tools
+from mragaudit.attacks.steps import Attack, Candidate, Knowledge, Steps, Tools
 from mragaudit.config import Role, Settings
 from mragaudit.config.settings import Index
-from mragaudit.corpus.grid_documents import CorpusFacts, corpus_facts
-from mragaudit.defenses.registry import make_defense
+from mragaudit.corpus.grid_templates import load_domain
+from mragaudit.defenses.arms import make_arm
+from mragaudit.defenses.private_rag import public_threshold
 from mragaudit.grid.benign import BenignQuestions, draw_benign
 from mragaudit.grid.cells import BENIGN, MEMBERSHIP, arms_by_name, cells_to_run, membership_documents, shard_of
 from mragaudit.grid.harness import CellRun, Models, run_cells
@@ -25,12 +25,15 @@ from mragaudit.rag.pipeline import Collection, PipelineOptions, RagPipeline
 from mragaudit.randomness import generator_for
 from mragaudit.records.base import read_records, write_records
 from mragaudit.records.grid import Cell, GridDocument, Purpose, call_key, cell_key, grid_document_key
+from mragaudit.registry import create
 from mragaudit.resources import resource_folder
 from mragaudit.stages.jobs import ModelJob
 from mragaudit.stages.progress import counted
 
 CONTROLS: dict[Purpose, str] = {"positive_control": "echo", "negative_control": "blind"}
 """Rule of the scripted generator in whose stead a control puts the model."""
+CORPORA = Path("hook_audit", "corpora")
+"""Below the resources."""
 LANGUAGE = "en"
 """Of the collection and of the generator's prompt; attacks may ask in others."""
 
@@ -74,6 +77,8 @@ class _Corpus:
 
     documents: tuple[GridDocument, ...]
     collection: Collection
+    public_threshold: float
+    """What public questions reach, for a defense that filters by score."""
 
 
 class Bench:
@@ -112,8 +117,11 @@ class Bench:
         pipeline = RagPipeline(
             collection=corpus.collection,
             template=self._template,
-            defense=make_defense(
-                self._arms[cell.arm], options=self._grid.defense_options, resources=self._settings.resources
+            defense=make_arm(
+                self._arms[cell.arm],
+                k=self._grid.k,
+                public_threshold=corpus.public_threshold,
+                options=self._grid.defense_options,
             ),
             options=PipelineOptions(k=self._grid.k, max_tokens=self._grid.max_tokens, best_last=self._best_last),
         )
@@ -130,7 +138,8 @@ class Bench:
             questions = draw_benign(documents, n=cell.budget, rng=rng)
             return BenignQuestions(name=BENIGN, questions=questions).steps(tools)
         options = self._grid.attack_options.get(cell.attack, {})
-        return make_attack(cell.attack, options=options).steps(tools)
+        attack: Attack = create("attack", cell.attack, options=options)
+        return attack.steps(tools)
 
     def _tools(self, cell: Cell, documents: Sequence[GridDocument]) -> Tools:
         return Tools(
@@ -145,11 +154,11 @@ class Bench:
         return self._embedder.embed_queries(list(texts))
 
     def _knowledge(self, cell: Cell, documents: Sequence[GridDocument]) -> Knowledge:
-        facts: CorpusFacts = corpus_facts(cell.corpus, resources=self._resources)
+        domain = load_domain(self._resources / CORPORA, cell.corpus)
         indexed = [one for one in documents if one.split == "indexed"]
         titles = tuple(sorted(one.title for one in indexed)) if cell.mode == "targeted_queries" else ()
         candidates = self._candidates(documents) if cell.attack == MEMBERSHIP else ()
-        return Knowledge(domain=facts.domain, topics=facts.topics, handles=titles, candidates=candidates)
+        return Knowledge(domain=domain.description, topics=domain.topics, handles=titles, candidates=candidates)
 
     def _candidates(self, documents: Sequence[GridDocument]) -> tuple[Candidate, ...]:
         chosen = membership_documents(documents, self._grid)
@@ -158,8 +167,18 @@ class Bench:
     def _corpus(self, realisation: str) -> _Corpus:
         if realisation not in self._corpora:
             documents = tuple(self._documents[realisation])
-            self._corpora[realisation] = _Corpus(documents=documents, collection=self._collection(documents))
+            collection = self._collection(documents)
+            self._corpora[realisation] = _Corpus(
+                documents=documents,
+                collection=collection,
+                public_threshold=public_threshold(self._public_scores(documents[0].corpus, collection), k=self._grid.k),
+            )
         return self._corpora[realisation]
+
+    def _public_scores(self, corpus: str, collection: Collection) -> NDArray[np.float64]:
+        """Return the scores of all documents for public questions, one a topic, shape (n_topics, n_documents)."""
+        domain = load_domain(self._resources / CORPORA, corpus)
+        return np.stack([collection.scores(f"{topic} ({domain.description})")[1] for topic in domain.topics])
 
     def _collection(self, documents: Sequence[GridDocument]) -> Collection:
         texts = {one.doc_id: one.text for one in documents if one.split == "indexed"}
