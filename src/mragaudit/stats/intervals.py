@@ -22,10 +22,15 @@ Method: TypeAlias = Literal[
     "",
     "bootstrap_document",
     "bootstrap_paired",
+    "bootstrap_two_sample",
+    "bootstrap_two_sample_lower",
+    "clopper_pearson_pairs",
     "wilson_one_sided_upper",
     "wilson_one_sided_lower",
     "wilson_two_sided",
     "clopper_pearson",
+    "clopper_pearson_one_sided_upper",
+    "clopper_pearson_one_sided_lower",
 ]
 
 CONFIDENCE = 0.95  # the published level of every table
@@ -33,6 +38,11 @@ WILSON_METHODS: dict[Side, Method] = {
     "two": "wilson_two_sided",
     "upper": "wilson_one_sided_upper",
     "lower": "wilson_one_sided_lower",
+}
+CLOPPER_PEARSON_METHODS: dict[Side, Method] = {
+    "two": "clopper_pearson",
+    "upper": "clopper_pearson_one_sided_upper",
+    "lower": "clopper_pearson_one_sided_lower",
 }
 
 
@@ -195,7 +205,7 @@ def clopper_pearson_cells(
 
     low, high = one_sided(lower(successes), 1.0 - lower(totals - successes), side)
     rate = successes / np.maximum(totals, 1.0)
-    return assemble(rate, low, high, method="clopper_pearson", empty=totals == 0)
+    return assemble(rate, low, high, method=CLOPPER_PEARSON_METHODS[side], empty=totals == 0)
 
 
 def clopper_pearson(k: int, n: int, *, side: Side, confidence: float = CONFIDENCE) -> Interval:
