@@ -323,7 +323,6 @@ class Membership(Section):
     members: int | None = Field(None, ge=2, description="indexed documents asked about; null: all")
     non_members: int | None = Field(None, ge=2, description="held-out documents asked about; null: all")
     questions: int = Field(1, ge=1, le=3, description="questions a document")
-    blind_folds: int = Field(5, ge=2, description="folds of the blind baseline, which sees the documents alone")
 
 
 class Canaries(Section):

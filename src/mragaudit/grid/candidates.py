@@ -4,9 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from mragaudit.config.settings import HookAudit
 from mragaudit.grid.scoring import CellCalls
+from mragaudit.grid.splits import draw_candidates
 from mragaudit.leaks.membership import Exchange, Inquiry, membership_scores, shape_like
+from mragaudit.randomness import generator_for
 from mragaudit.records.grid import CandidateScore, GridDocument, TargetCall
+
+
+def membership_candidates(
+    documents: Sequence[GridDocument], settings: HookAudit, *, seed: int
+) -> tuple[GridDocument, ...]:
+    """Return the documents that membership inference asks about, the same under every arm."""
+    realisation = documents[0].realisation
+    return draw_candidates(
+        documents,
+        n_members=settings.n_members,
+        n_non_members=settings.n_non_members,
+        rng=generator_for(seed, f"candidates.{realisation}"),
+    )
 
 
 def candidate_scores(given: CellCalls, *, undefended: CellCalls | None) -> Iterator[CandidateScore]:

@@ -10,7 +10,7 @@ from mragaudit.config.settings import HookAudit
 from mragaudit.defenses.arms import draws_noise
 from mragaudit.grid.arms import NominalArm, nominal_arms
 from mragaudit.grid.realisations import Realisation, adaptive_realisations, canary_realisations, corpus_realisations
-from mragaudit.records.grid import Arm, Cell, GridDocument, Mode, Purpose
+from mragaudit.records.grid import Arm, Cell, Mode, Purpose
 
 BENIGN = "benign"
 """Stands for an attack: the benign questions, which measure utility."""
@@ -40,14 +40,6 @@ def arms_by_name(settings: HookAudit) -> dict[str, Arm]:
     """Return every arm that some cell has."""
     every = [[UNDEFENDED], *settings.defenses, *settings.canaries.defenses, *settings.adaptive.defenses]
     return {one.arm.name: one.arm for one in arms_of(settings, every)}
-
-
-def membership_documents(documents: Sequence[GridDocument], settings: HookAudit) -> list[GridDocument]:
-    """Return the candidates of membership inference, the first of each split by id, which is a hash."""
-    ordered = sorted(documents, key=lambda one: one.doc_id)
-    members = [one for one in ordered if one.split == "indexed"][: settings.n_members]
-    others = [one for one in ordered if one.split == "held_out"][: settings.n_non_members]
-    return [*members, *others]
 
 
 def cells_to_run(cells: Iterable[Cell]) -> list[Cell]:

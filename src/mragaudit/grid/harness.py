@@ -137,6 +137,7 @@ class CellRun:
             n_attacker_failed=self._n_lost_thoughts,
             n_not_evaluated=len(lost),
             lost_calls=lost,
+            linked_calls=tuple(sorted(linked)),
             replies_digest=fingerprint([[call.reply, *call.derived] for call in calls]),
             retrieval_digest=fingerprint([list(call.doc_ids) for call in calls]),
         )

@@ -10,7 +10,7 @@ import pandas as pd
 from mragaudit.grid.resampling import Resampling
 from mragaudit.grid.rows import Group, GridRows, groups, is_extraction
 from mragaudit.grid.units import extracted
-from mragaudit.leaks.nel import NEL_TYPES, STRICT_TYPES
+from mragaudit.leaks.nel import ITEM_TYPES, STRICT_TYPES
 from mragaudit.records.grid import ITEM_KINDS, Cell, DocumentExtraction, ItemOutcome
 from mragaudit.stats.bootstrap import cluster_shares
 from mragaudit.stats.intervals import Interval, document_rate
@@ -127,7 +127,7 @@ def leak_types_table(rows: GridRows, *, resampling: Resampling) -> pd.DataFrame:
     made = [
         _type_row(group, name, rows, resampling)
         for group in found
-        for name in NEL_TYPES
+        for name in ITEM_TYPES
         if (group.corpus, group.mode, group.attack, name) in present
     ]
     return frame(made, TYPE_COLUMNS)

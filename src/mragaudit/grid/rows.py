@@ -45,7 +45,7 @@ class Group:
     attack: str
     cells: tuple[Cell, ...]
     baseline: tuple[Cell, ...]
-    """In the order of `cells`; empty for the arm without a defense."""
+    """In the order of `cells`; empty for the arm without a defense, and where that was not run."""
 
     @property
     def key(self) -> dict[str, str]:
@@ -74,7 +74,8 @@ def groups(cells: Sequence[Cell], *, purpose: Purpose, keep: Callable[[str], boo
             found.setdefault((cell.corpus, cell.mode, cell.attack, cell.arm), []).append(cell)
     for (corpus, mode, attack, arm), members in sorted(found.items()):
         undefended = {cell.realisation: cell for cell in found.get((corpus, mode, attack, UNDEFENDED), [])}
-        baseline = [] if arm == UNDEFENDED else [undefended[cell.realisation] for cell in members]
+        compared = arm != UNDEFENDED and all(cell.realisation in undefended for cell in members)
+        baseline = [undefended[cell.realisation] for cell in members] if compared else []
         yield Group(
             corpus=corpus, mode=mode, arm=arm, attack=attack, cells=tuple(members), baseline=tuple(baseline)
         )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mragaudit.grid.benign import benign_question
 from mragaudit.leaks import benign_correct, score_leak
-from mragaudit.leaks.nel import classify, counts
+from mragaudit.leaks.nel import STRICT_TYPES, Item, Lexicon, classify, count_items
 from mragaudit.leaks.repeats import extractions
 from mragaudit.records.grid import (
     BenignOutcome,
@@ -103,14 +102,26 @@ def _normal_form_of(item: PlantedItem) -> Callable[[str], bool]:
     return holds
 
 
-def nel_counts(given: CellCalls) -> Iterator[NelCount]:
-    """Yield the distinct named entities of each reply by type, and those of all replies together."""
-    every = []
+def nel_counts(given: CellCalls, *, lexicon: Lexicon) -> Iterator[NelCount]:
+    """Yield the different named entities of each reply by type, and those of all replies together."""
+    every: list[Item] = []
     for call in given.calls:
-        found = classify(call.reply)
+        found = classify(call.reply, lexicon=lexicon)
         every += found
-        yield from _nel_rows(given.cell, call.number, counts(found))
-    yield from _nel_rows(given.cell, None, counts(every))
+        yield from _nel_rows(given.cell, call.number, found)
+    yield from _nel_rows(given.cell, None, every)
+
+
+def _nel_rows(cell: Cell, number: int | None, items: Sequence[Item]) -> Iterator[NelCount]:
+    for item_type, n_items in count_items(items).distinct.items():
+        if n_items:
+            yield NelCount(
+                cell_id=cell.cell_id,
+                number=number,
+                item_type=item_type,
+                n_items=n_items,
+                strict=item_type in STRICT_TYPES,
+            )
 
 
 def document_extractions(given: CellCalls) -> Iterator[DocumentExtraction]:

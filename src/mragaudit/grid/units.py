@@ -80,10 +80,17 @@ def _named_entities(types: frozenset[str]) -> Callable[[Cell, GridRows], Iterato
     return counts
 
 
+def _links(cell: Cell, rows: GridRows) -> Iterator[tuple[str, float | None]]:
+    use = rows.uses[cell.cell_id]
+    for number in range(1, use.n_target_calls + 1):
+        yield f"call-{number}", None if number in use.lost_calls else float(number in use.linked_calls)
+
+
 MEASURES: Mapping[str, Callable[[Cell, GridRows], Iterator[tuple[str, float | None]]]] = {
     **{name: _named_entities(types) for name, types in NEL_TYPES.items()},
     "verbatim_leak": _leaked_documents,
     "canary_recovery": _canaries,
     "extraction_coverage": _extractions,
     "recall_at_k": _targets_retrieved,
+    "linkage": _links,
 }

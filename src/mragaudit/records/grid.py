@@ -125,6 +125,8 @@ class CellUse(Record, frozen=True, kw_only=True, tag="cell_use/1"):
     """Target calls without a reply."""
     lost_calls: tuple[int, ...]
     """Their numbers."""
+    linked_calls: tuple[int, ...]
+    """Numbers of the calls whose replies the attacker linked with those about other documents."""
     replies_digest: str
     """Of all replies in order: two cells with the same one read alike to every metric on text."""
     retrieval_digest: str

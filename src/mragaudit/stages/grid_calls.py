@@ -16,7 +16,8 @@ from mragaudit.corpus.grid_templates import load_domain
 from mragaudit.defenses.arms import make_arm
 from mragaudit.defenses.private_rag import public_threshold
 from mragaudit.grid.benign import BenignQuestions, draw_benign
-from mragaudit.grid.cells import BENIGN, MEMBERSHIP, arms_by_name, cells_to_run, membership_documents, shard_of
+from mragaudit.grid.candidates import membership_candidates
+from mragaudit.grid.cells import BENIGN, MEMBERSHIP, arms_by_name, cells_to_run, shard_of
 from mragaudit.grid.harness import CellRun, Models, run_cells
 from mragaudit.index.kinds import build_index
 from mragaudit.prompts import GeneratorTemplate, load_generator
@@ -157,11 +158,11 @@ class Bench:
         domain = load_domain(self._resources / CORPORA, cell.corpus)
         indexed = [one for one in documents if one.split == "indexed"]
         titles = tuple(sorted(one.title for one in indexed)) if cell.mode == "targeted_queries" else ()
-        candidates = self._candidates(documents) if cell.attack == MEMBERSHIP else ()
+        candidates = self._candidates(cell, documents) if cell.attack == MEMBERSHIP else ()
         return Knowledge(domain=domain.description, topics=domain.topics, handles=titles, candidates=candidates)
 
-    def _candidates(self, documents: Sequence[GridDocument]) -> tuple[Candidate, ...]:
-        chosen = membership_documents(documents, self._grid)
+    def _candidates(self, cell: Cell, documents: Sequence[GridDocument]) -> tuple[Candidate, ...]:
+        chosen = membership_candidates(documents, self._grid, seed=cell.seed)
         return tuple(Candidate(candidate_id=one.doc_id, title=one.title, text=one.text) for one in chosen)
 
     def _corpus(self, realisation: str) -> _Corpus:

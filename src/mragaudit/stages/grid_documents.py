@@ -14,9 +14,9 @@ from mragaudit.corpus.grid_drafts import DraftSource
 from mragaudit.corpus.grid_templates import load_canary_templates, load_grid_templates, read_vocabulary
 from mragaudit.corpus.pubmedqa import PubMedSource, read_articles
 from mragaudit.corpus.realisation import realise
-from mragaudit.grid.cells import membership_documents
+from mragaudit.grid.candidates import membership_candidates
 from mragaudit.grid.realisations import Realisation, all_realisations, corpus_realisations
-from mragaudit.grid.splits import check_split, split_check_key
+from mragaudit.grid.splits import check_split
 from mragaudit.randomness import generator_for
 from mragaudit.records.base import write_records
 from mragaudit.records.grid import GridDocument, ItemKind, grid_document_key
@@ -37,14 +37,12 @@ def run(*, documents: Path, splits: Path, settings: Settings) -> None:
     write_records(documents, [row for rows in made.values() for row in rows], key=grid_document_key)
     checks = [
         check_split(
-            membership_documents(made[one], grid),
-            realisation=one.name,
-            folds=grid.membership.blind_folds,
-            rng=generator_for(settings.seed, f"blind.{one.name}"),
+            membership_candidates(made[one], grid, seed=one.seed),
+            generator=generator_for(one.seed, f"blind.{one.name}"),
         )
         for one in corpus_realisations(grid)
     ]
-    write_records(splits, checks, key=split_check_key)
+    write_records(splits, checks, key=lambda check: check.realisation)
     logger.info("grid_documents: %d realisations, %d splits checked", len(made), len(checks))
 
 

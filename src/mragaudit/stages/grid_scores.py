@@ -10,6 +10,7 @@ from mragaudit.config import Settings
 from mragaudit.grid.candidates import candidate_scores
 from mragaudit.grid.cells import BENIGN, MEMBERSHIP, UNDEFENDED, cells_to_run
 from mragaudit.grid.scoring import CellCalls, benign_outcomes, document_extractions, item_outcomes, nel_counts
+from mragaudit.leaks.nel import Lexicon, shipped_lexicon
 from mragaudit.paths import RunPaths
 from mragaudit.records.base import Record, iter_records, read_records, write_records
 from mragaudit.records.grid import Cell, GridDocument, TargetCall, call_key, cell_key, grid_document_key, score_key
@@ -21,14 +22,15 @@ logger = logging.getLogger(__name__)
 KINDS = ("items", "nel", "candidates", "extractions", "benign")
 
 
-def run(*, run_folder: Path, calls: Sequence[Path], settings: Settings) -> None:  # noqa: ARG001  # a stage takes its settings
+def run(*, run_folder: Path, calls: Sequence[Path], settings: Settings) -> None:
     """Write `hook_audit/scores/*.jsonl`."""
     grid = RunPaths(run_folder).grid
     cells = read_cells(grid)
     given = calls_by_cell(cells, calls=calls, documents=grid.root / "documents.jsonl")
     rows: dict[str, list[Record]] = {kind: [] for kind in KINDS}
+    lexicon = shipped_lexicon(settings.resources)
     for one in counted(given.values(), total=len(given), label="grid_scores"):
-        _score(one, given, rows)
+        _score(one, given, rows, lexicon=lexicon)
     for kind in KINDS:
         write_records(grid.scores(kind), rows[kind], key=score_key)
     logger.info("grid_scores: %d cells, %d rows", len(given), sum(map(len, rows.values())))
@@ -59,7 +61,9 @@ def calls_by_cell(cells: Sequence[Cell], *, calls: Iterable[Path], documents: Pa
     }
 
 
-def _score(one: CellCalls, every: dict[str, CellCalls], rows: dict[str, list[Record]]) -> None:
+def _score(
+    one: CellCalls, every: dict[str, CellCalls], rows: dict[str, list[Record]], *, lexicon: Lexicon
+) -> None:
     if one.cell.attack == BENIGN:
         rows["benign"] += benign_outcomes(one)
         return
@@ -67,7 +71,7 @@ def _score(one: CellCalls, every: dict[str, CellCalls], rows: dict[str, list[Rec
         rows["candidates"] += candidate_scores(one, undefended=_undefended(one.cell, every))
         return
     rows["items"] += item_outcomes(one)
-    rows["nel"] += nel_counts(one)
+    rows["nel"] += nel_counts(one, lexicon=lexicon)
     rows["extractions"] += document_extractions(one)
 
 

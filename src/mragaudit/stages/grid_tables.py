@@ -1,0 +1,132 @@
+"""Stage `grid_tables`: what the grid shows, as tables; no model is needed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import pandas as pd
+
+from mragaudit.config import Settings
+from mragaudit.grid.cells import UNDEFENDED, arms_by_name, cells_to_run
+from mragaudit.grid.controls import controls_table, require_controls
+from mragaudit.grid.effect_tables import effects_table, predictions_table
+from mragaudit.grid.effects import grid_effects
+from mragaudit.grid.hooks import arm_hooks, coverage_table, hooks_table, matrix_table
+from mragaudit.grid.leak_tables import extraction_table, leak_types_table, leaks_table
+from mragaudit.grid.membership import membership_table
+from mragaudit.grid.plan_tables import cells_table
+from mragaudit.grid.resampling import Resampling
+from mragaudit.grid.rows import GridRows, by_cell
+from mragaudit.grid.utility import utility_table
+from mragaudit.hookaudit.attacks import shipped_attacks
+from mragaudit.hookaudit.matrix import ActiveHooks, build_matrix
+from mragaudit.hookaudit.metrics import shipped_metrics
+from mragaudit.hookaudit.predictions import Effect, PredictionScores, ScoringRule, predict, score_predictions
+from mragaudit.paths import RunPaths
+from mragaudit.records.base import iter_records, read_records, write_text
+from mragaudit.records.grid import (
+    BenignOutcome,
+    CandidateScore,
+    Cell,
+    CellUse,
+    DocumentExtraction,
+    ItemOutcome,
+    NelCount,
+    SplitCheck,
+    cell_key,
+)
+from mragaudit.stages.aggregate import to_csv
+from mragaudit.stages.grid_hooks import read_hooks
+from mragaudit.tables.frames import frame
+
+logger = logging.getLogger(__name__)
+
+
+def run(*, run_folder: Path, uses: Sequence[Path], settings: Settings) -> None:
+    """Write `hook_audit/tables/*.csv`; raises GateError where a control failed."""
+    grid = RunPaths(run_folder).grid
+    every = read_records(grid.root / "cells.jsonl", Cell, key=cell_key)
+    rows = read_rows(grid, every, uses=uses)
+    controls = controls_table(rows)
+    require_controls(controls)
+    built = build_tables(grid, every, rows, settings=settings)
+    for name, table in {**built, "controls": controls}.items():
+        write_text(grid.table(name), to_csv(table))
+    logger.info("grid_tables: %d tables", len(built) + 1)
+
+
+def read_rows(grid: RunPaths, cells: Sequence[Cell], *, uses: Sequence[Path]) -> GridRows:
+    """Return all scored rows by cell."""
+    return GridRows(
+        cells=tuple(cells_to_run(cells)),
+        uses={use.cell_id: use for path in uses for use in iter_records(path, CellUse)},
+        items=by_cell(iter_records(grid.scores("items"), ItemOutcome)),
+        nel=by_cell(iter_records(grid.scores("nel"), NelCount)),
+        candidates=by_cell(iter_records(grid.scores("candidates"), CandidateScore)),
+        extractions=by_cell(iter_records(grid.scores("extractions"), DocumentExtraction)),
+        benign=by_cell(iter_records(grid.scores("benign"), BenignOutcome)),
+    )
+
+
+def build_tables(
+    grid: RunPaths, cells: Sequence[Cell], rows: GridRows, *, settings: Settings
+) -> dict[str, pd.DataFrame]:
+    """Return all tables but that of the controls, by name."""
+    resampling = resampling_of(settings)
+    return {
+        "cells": cells_table(cells, rows.uses),
+        **hook_tables(grid, rows, settings=settings, resampling=resampling),
+        "leaks": leaks_table(rows, resampling=resampling),
+        "leak_types": leak_types_table(rows, resampling=resampling),
+        "extraction": extraction_table(rows, resampling=resampling),
+        "membership": membership_table(rows, resampling=resampling),
+        "splits": splits_table(read_records(grid.root / "splits.jsonl", SplitCheck, key=lambda one: one.realisation)),
+        "utility": utility_table(rows, k=settings.hook_audit.k, resampling=resampling),
+    }
+
+
+def resampling_of(settings: Settings) -> Resampling:
+    """Return how intervals are made."""
+    given = settings.statistics
+    return Resampling(seed=settings.seed, resamples=given.resamples, confidence=given.confidence)
+
+
+def hook_tables(
+    grid: RunPaths, rows: GridRows, *, settings: Settings, resampling: Resampling
+) -> Mapping[str, pd.DataFrame]:
+    """Return what source says of the arms, what was measured, and how far the two agree."""
+    findings = read_hooks(grid.root / "hooks.json")
+    metrics = shipped_metrics(settings.resources)
+    arms = arms_by_name(settings.hook_audit).values()
+    acting = arm_hooks(arms, findings.inventory)
+    effects = list(grid_effects(rows, shipped_attacks(settings.resources), resampling=resampling))
+    cells = {(cell.defense, cell.metric): cell for cell in build_matrix(acting, metrics)}
+    combinations = dict.fromkeys(tuple(arm.defenses) for arm in arms)
+    return {
+        "hooks": hooks_table(findings, sorted({name for parts in combinations for name in parts})),
+        "matrix": matrix_table(acting, metrics),
+        "coverage": coverage_table(combinations),
+        "effects": effects_table(effects, cells),
+        "predictions": predictions_table(scored(rows, settings=settings, acting=acting, effects=effects)),
+    }
+
+
+def scored(
+    rows: GridRows, *, settings: Settings, acting: Sequence[ActiveHooks], effects: Sequence[Effect]
+) -> PredictionScores:
+    """Return the predictions of all defended arms on the attacks that were run, scored by the effects."""
+    attacks = shipped_attacks(settings.resources)
+    run_attacks = {cell.attack for cell in rows.cells}
+    kept = msgspec.structs.replace(attacks, attacks=tuple(one for one in attacks.attacks if one.name in run_attacks))
+    defended = [one for one in acting if one.defense != UNDEFENDED]
+    predictions = predict(defended, shipped_metrics(settings.resources), attacks=kept)
+    return score_predictions(predictions, effects, rule=ScoringRule(margin=settings.hook_audit.equivalence_margin))
+
+
+def splits_table(checks: Sequence[SplitCheck]) -> pd.DataFrame:
+    """Return one row a realisation: whether members can be told by text alone, rejected splits among them."""
+    columns = [name for name in SplitCheck.__struct_fields__ if name != "record"]
+    return frame(({name: getattr(check, name) for name in columns} for check in checks), columns)
