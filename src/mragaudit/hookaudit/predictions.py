@@ -202,13 +202,13 @@ def _prediction(defense: ActiveHooks, attack: Attack, *, metric: Metric) -> Pred
         metric=metric.name,
         expectation=_EXPECTATION[found.sight],
         hooks=found.hooks,
-        open_hooks=_open_hooks(defense, metric),
+        open_hooks=open_hooks(defense, metric),
         evaded=evaded,
         words=words,
     )
 
 
-def _open_hooks(defense: ActiveHooks, metric: Metric) -> tuple[Hook, ...]:
+def open_hooks(defense: ActiveHooks, metric: Metric) -> tuple[Hook, ...]:
     """Return the undecided hooks that would give the metric a better sight than the decided ones do."""
     decided = [ORDER.index(metric.sight(hook)) for hook in defense.active if hook not in defense.undecided]
     best = min(decided, default=len(ORDER) - 1)

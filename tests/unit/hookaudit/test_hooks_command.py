@@ -68,12 +68,24 @@ def test_sarif_and_json_go_to_a_file_or_the_standard_output(hooks, stub):
     assert report["inventory"]["verdicts"][0]["status"] == "inactive"
 
 
+def test_the_page_goes_to_a_file_with_places_that_lead_to_the_source(hooks, tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "code.py").write_text(STUB)
+    done = hooks(
+        "src", "--format", "html", "--output", "page.html", "--source-url", "https://host.example/{file}#{line}"
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+    assert 'href="https://host.example/src/code.py#2">code.py:2</a>' in (tmp_path / "page.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["nowhere"], "no such file or folder"),
         (["code.py", "--fail-on", "inactiv"], 'did you mean "inactive"'),
-        (["code.py", "--format", "xml"], "allowed: json, sarif, table"),
+        (["code.py", "--format", "xml"], "allowed: html, json, sarif, table"),
+        (["code.py", "--source-url", "https://h/{file}"], "with --format table there are none"),
+        (["code.py", "--format", "html", "--source-url", "https://h/"], "does not lead to a source file"),
         (["code.py", "--only-hooks"], "give one with --hooks"),
         (["code.py", "--hooks", "none.yaml"], "this hook map is missing"),
     ],

@@ -26,8 +26,10 @@ from mragaudit.hookaudit.sarif import render_sarif
 from mragaudit.hookaudit.source import locate
 from mragaudit.hookaudit.verdicts import Status
 from mragaudit.records.base import write_bytes, write_text
+from mragaudit.report.hooks_page import HooksReport, render_hooks
+from mragaudit.report.hooks_views import SourceLinks
 
-Format = Literal["table", "json", "sarif"]
+Format = Literal["table", "json", "sarif", "html"]
 ForecastFormat = Literal["table", "json"]
 FILE_WIDTH = 160
 FINDINGS_EXIT_CODE = 3
@@ -58,7 +60,7 @@ def inventory_command(  # noqa: PLR0917  # typer reads options from the signatur
     path_or_module: Audited,
     hooks: OwnMaps = None,
     only_hooks: OnlyOwnMaps = False,
-    fmt: Annotated[str, typer.Option("--format", help="table, json or sarif")] = "table",
+    fmt: Annotated[str, typer.Option("--format", help="table, json, sarif or html")] = "table",
     output: Output = None,
     fail_on: Annotated[list[str] | None, typer.Option("--fail-on", help="status that fails the build")] = None,
     baseline: Annotated[Path | None, typer.Option("--baseline", help="file of known findings")] = None,
@@ -67,17 +69,21 @@ def inventory_command(  # noqa: PLR0917  # typer reads options from the signatur
     probe_unsafe: Annotated[
         bool, typer.Option("--probe-unsafe", help="as --probe, without a sandbox where none works")
     ] = False,
+    source_url: Annotated[
+        str | None, typer.Option("--source-url", help="html: address of a source line, with {file} and {line} in it")
+    ] = None,
 ) -> None:
     """List every hook with file, line, status and evidence; the code is parsed and never imported."""
     statuses = _statuses(fail_on or [])
     chosen = _choice("--format", fmt, get_args(Format))
     root = locate(path_or_module)
+    links = _links(source_url, fmt=chosen, root=root)
     inventory = audit_path(root, _maps(hooks or [], only_own=only_hooks))
     known = read_baseline(baseline) if baseline is not None else None
     observations = probe_inventory(root, inventory, unsafe=probe_unsafe) if probe or probe_unsafe else None
     if write is not None:
         typer.echo(f"{write_baseline(write, inventory)} known findings written to {write}", err=True)
-    _show(inventory, chosen, root=root, known=known, output=output, observations=observations)
+    _show(inventory, chosen, root=root, known=known, output=output, observations=observations, links=links)
     if failing(inventory, statuses, known=known or ()):
         raise typer.Exit(FINDINGS_EXIT_CODE)
 
@@ -131,15 +137,36 @@ def _show(
     known: frozenset[str] | None,
     output: Path | None,
     observations: tuple[Observation, ...] | None,
+    links: SourceLinks | None,
 ) -> None:
     if fmt == "table":
         _show_table(inventory, known=known or frozenset(), output=output, observations=observations)
-        return
-    if fmt == "json":
-        content = render_json(inventory, observations)
+    elif fmt == "json":
+        _write(render_json(inventory, observations), output)
+    elif fmt == "sarif":
+        _write(render_sarif(inventory, folder=_folder(root), known=known), output)
     else:
-        content = render_sarif(inventory, folder=_folder(root), known=known)
-    _write(content, output)
+        _write(_page(inventory, observations, links=links), output)
+
+
+def _page(inventory: Inventory, observations: tuple[Observation, ...] | None, *, links: SourceLinks | None) -> bytes:
+    report = HooksReport(
+        inventory=inventory,
+        observations=observations,
+        metrics=shipped_metrics(),
+        attacks=shipped_attacks(),
+        links=links,
+    )
+    return render_hooks(report).encode("utf-8")
+
+
+def _links(url: str | None, *, fmt: str, root: Path) -> SourceLinks | None:
+    if url is None:
+        return None
+    if fmt != "html":
+        raise DataError(f"--source-url makes links of a page; with --format {fmt} there are none")
+    folder = _folder(root)
+    return SourceLinks(url=url, folder="" if Path(folder).is_absolute() else folder)
 
 
 def _show_table(
