@@ -82,6 +82,8 @@ def _canaries(settings: HookAudit) -> Iterator[Cell]:
 
 def _adaptive(settings: HookAudit) -> Iterator[Cell]:
     adaptive = settings.adaptive
+    if not adaptive.probes:
+        return
     arms = arms_of(settings, adaptive.defenses)
     for realisation, arm in product(adaptive_realisations(settings), arms):
         for attack in (adaptive.fixed_attack, *adaptive.probes):

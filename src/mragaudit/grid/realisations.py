@@ -44,7 +44,8 @@ def canary_realisations(settings: HookAudit) -> Iterator[Realisation]:
 def adaptive_realisations(settings: HookAudit) -> Iterator[Realisation]:
     """Yield the realisations on which adaptive attacks are chosen, then those on which they are measured."""
     adaptive = settings.adaptive
-    for seed in (*adaptive.development_seeds, *adaptive.check_seeds):
+    seeds = (*adaptive.development_seeds, *adaptive.check_seeds) if adaptive.probes else ()
+    for seed in seeds:
         yield Realisation(corpus=adaptive.corpus, seed=seed)
 
 
