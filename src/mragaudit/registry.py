@@ -14,7 +14,7 @@ import msgspec
 
 from mragaudit.errors import ConfigError, MissingPackageError, did_you_mean
 
-Kind = Literal["llm", "embedder", "attack"]
+Kind = Literal["llm", "embedder", "attack", "defense"]
 TORCH_PACKAGES = ("accelerate", "torch", "transformers")
 
 
@@ -88,6 +88,14 @@ PLUGINS: dict[Kind, dict[str, Plugin]] = {
         "ps": Plugin(target="mragaudit.attacks.ps:PromptPool"),
         "pm": Plugin(target="mragaudit.attacks.pm:PromptMutation"),
         "mi": Plugin(target="mragaudit.attacks.mi:MembershipInference"),
+    },
+    "defense": {
+        "none": Plugin(target="mragaudit.defenses.none:NoDefense"),
+        "dp_r": Plugin(target="mragaudit.defenses.dp_r:DpRetrieval"),
+        "ca_dp": Plugin(target="mragaudit.defenses.ca_dp:CompositionAwareDp"),
+        "private_rag": Plugin(target="mragaudit.defenses.private_rag:PrivateRagFilter"),
+        "pad": Plugin(target="mragaudit.defenses.regex_masker:RegexMasker"),
+        "lprag": Plugin(target="mragaudit.defenses.entity_substitution:EntitySubstitution"),
     },
 }
 

@@ -11,7 +11,7 @@ import yaml
 
 from mragaudit.errors import ConfigError
 from mragaudit.hookaudit.symbols import ClassInfo, Definition, Module, Project
-from mragaudit.hookaudit.verdicts import Hook, HookSpec, Target
+from mragaudit.hookaudit.verdicts import Hook, HookSpec, Target, declares
 from mragaudit.resources import resource_folder
 
 ORDER = ("own", "langchain", "llama_index", "haystack", "generic")
@@ -55,6 +55,9 @@ class HookMap(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     rules: tuple[HookRule, ...]
     transparent_decorators: tuple[str, ...] = ()
     """Endings of names of decorators that hand on what the function returns."""
+    empty_bases: tuple[str, ...] = ()
+    """Endings of dotted names of base classes whose own methods do nothing, and are nobody's defense: listed only for
+    a class that declares the hook all the same."""
 
 
 def read_map(path: Path) -> HookMap:
@@ -95,6 +98,7 @@ def _class_targets(project: Project, info: ClassInfo, maps: tuple[HookMap, ...])
             held = members if rule.inherited else info.scope.bindings
             names = [name for name in rule.methods if name in held and name not in taken]
             names = [name for name in names if not _is_framework_default(project, info, rule=rule, name=name)]
+            names = [name for name in names if not _is_empty(project, info, hook_map=hook_map, rule=rule, name=name)]
             if not names:
                 continue
             ancestors = ancestors if ancestors is not None else list(project.ancestors(info))
@@ -124,6 +128,16 @@ def _is_framework_default(project: Project, info: ClassInfo, *, rule: HookRule, 
     for entry in project.order(info):
         if isinstance(entry, ClassInfo) and name in entry.scope.bindings:
             return any(entry.name == base.rsplit(".", 1)[-1] for base in rule.bases)
+    return False
+
+
+def _is_empty(project: Project, info: ClassInfo, *, hook_map: HookMap, rule: HookRule, name: str) -> bool:
+    """Return whether a method is that of an empty base, and the class does not say that it acts there."""
+    for entry in project.order(info) if hook_map.empty_bases else ():
+        if isinstance(entry, ClassInfo) and name in entry.scope.bindings:
+            dotted = f"{entry.module.name}.{entry.name}"
+            ends = any(dotted == base or dotted.endswith(f".{base}") for base in hook_map.empty_bases)
+            return ends and not declares(project, info, rule.hook)
     return False
 
 

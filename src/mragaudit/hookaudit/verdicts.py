@@ -172,7 +172,7 @@ def judge(project: Project, target: Target) -> HookVerdict:
         kind=_kind(base, node=node, module=module, inherited=owner is not target.cls) if found.says_inactive else None,
         via=_via(base, target=target, owner=owner),
         fail_open=base.notes.fail_open_line is not None or found.fail_open,
-        declared=_declared(project, target),
+        declared=declares(project, target.cls, spec.hook),
         module_file=target.module.source.file,
         subject=spec.subject,
         output_key=spec.output_key,
@@ -192,13 +192,13 @@ def definition_of(project: Project, target: Target) -> tuple[ast.AST | None, Cla
     return None, target.cls
 
 
-def _declared(project: Project, target: Target) -> bool | None:
-    """Return whether the class, or the nearest base that says so, declares the hook as active."""
-    for entry in project.order(target.cls) if target.cls else ():
+def declares(project: Project, info: ClassInfo | None, hook: Hook) -> bool | None:
+    """Return whether a class, or the nearest base that says so, declares the hook as active; None: nobody says."""
+    for entry in project.order(info) if info else ():
         bindings = entry.scope.bindings.get("declared_hooks") if isinstance(entry, ClassInfo) else None
         value = getattr(bindings[-1].node, "value", None) if bindings else None
         if isinstance(value, ast.Tuple | ast.List | ast.Set):
-            return target.spec.hook in {item.value for item in value.elts if isinstance(item, ast.Constant)}
+            return hook in {item.value for item in value.elts if isinstance(item, ast.Constant)}
     return None
 
 

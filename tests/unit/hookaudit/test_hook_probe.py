@@ -228,3 +228,24 @@ def test_a_disagreement_between_source_and_probe_is_named(tmp_path):
         detail="",
     )
     assert disagreement(verdict, seen) == "the source says inactive, a change was seen"
+
+
+@needs_sandbox
+def test_a_hook_that_asks_for_the_turn_gets_noise_and_who_asks(tmp_path):
+    code = (
+        "class Hook:\n"
+        "    def process_response(self, response, *, turn):\n"
+        "        return response if turn.rng.normal() and turn.principal + turn.session == '' else response + 'x'\n"
+    )
+    assert probe(tmp_path, turned=code)["turned"].words == "changed 5 of 5 inputs"
+
+
+@needs_sandbox
+def test_documents_are_given_as_texts_where_the_hook_says_that_it_takes_those(tmp_path):
+    hook = "class Hook:\n    def rewrite_documents(self, documents: {kind}):\n        return [d.upper() for d in documents]\n"
+    found = probe(
+        tmp_path, texts=hook.format(kind="Sequence[str]").join(["from collections.abc import Sequence\n", ""])
+    )
+    assert found["texts"].outcome == "changed"
+    dicts = hook.format(kind="list[dict[str, str]]").replace("d.upper()", "{**d, 'text': '-'}")
+    assert probe(tmp_path, dicts=dicts)["dicts"].outcome == "changed"

@@ -15,9 +15,10 @@ import inspect
 import json
 import os
 import random
+import re
 import resource
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 LIMITS = {
@@ -59,6 +60,15 @@ class Noise(random.Random):
         import numpy as np  # noqa: PLC0415  # only where a hook asks for it
 
         return getattr(np.random.default_rng(0), name)
+
+
+class Turn:
+    """What a hook of our own interface may know of its call."""
+
+    def __init__(self) -> None:
+        self.rng = Noise(0)
+        self.principal = "probe"
+        self.session = "probe"
 
 
 def main() -> None:
@@ -147,7 +157,7 @@ def find(module: Any, hook: dict[str, Any]) -> Callable[..., Any]:
 
 def run_once(func: Callable[..., Any], given: Any, hook: dict[str, Any]) -> bool:
     """Return whether the hook hands back something else than it was given, or changed it in place."""
-    subject = made(given, hook)
+    subject = [item["text"] for item in given] if takes_texts(func, hook) else made(given, hook)
     before = copy.deepcopy(subject)
     with open(os.devnull, "w") as sink, contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
         answer = settle(func(**arguments(func, subject, hook)))
@@ -177,16 +187,37 @@ def made(given: Any, hook: dict[str, Any]) -> Any:
     return [Document(item) for item in given]
 
 
+def takes_texts(func: Callable[..., Any], hook: dict[str, Any]) -> bool:
+    """Return whether a hook on documents declares that it takes plain texts, as in our own interface."""
+    if hook["hook"] != "documents":
+        return False
+    parameters = inspect.signature(func).parameters
+    return re.search(r"\[str(, \.\.\.)?\]$", str(parameters[subject_of(parameters, hook)].annotation)) is not None
+
+
+def subject_of(parameters: Mapping[str, inspect.Parameter], hook: dict[str, Any]) -> str:
+    """Return the name of the parameter that the hook is there to change."""
+    named = [n for n, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    return str(hook["subject"] if hook["subject"] in named else named[0])
+
+
 def arguments(func: Callable[..., Any], subject: Any, hook: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments by name: the subject, a generator where one is asked for, None for the rest."""
+    """Return the arguments by name: the subject, a generator or turn where one is asked for, None for the rest."""
     parameters = inspect.signature(func).parameters
     named = [n for n, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    chosen = hook["subject"] if hook["subject"] in named else named[0]
+    chosen = subject_of(parameters, hook)
     given: dict[str, Any] = {chosen: subject}
     for name in named:
         if name != chosen and parameters[name].default is inspect.Parameter.empty:
-            given[name] = Noise(0) if name in {"rng", "generator", "random_state", "random"} else None
+            given[name] = MADE[name]() if name in MADE else None
     return given
+
+
+MADE: dict[str, Callable[[], Any]] = {
+    **dict.fromkeys(("rng", "generator", "random_state", "random"), lambda: Noise(0)),
+    "turn": Turn,
+}
+"""What a parameter of a name is given."""
 
 
 def settle(answer: Any) -> Any:

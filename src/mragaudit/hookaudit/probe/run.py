@@ -15,6 +15,8 @@ from mragaudit.hookaudit.probe.records import Observation, ProbeOutcome
 from mragaudit.hookaudit.probe.sandbox import Reply, require_sandbox, run_job
 from mragaudit.hookaudit.source import SKIPPED_FOLDERS
 from mragaudit.hookaudit.verdicts import HookVerdict
+from mragaudit.provenance import PACKAGE_ROOT
+from mragaudit.resources import REPOSITORY
 
 MAX_COPY_BYTES = 512 * 2**20
 
@@ -34,8 +36,9 @@ def probe_inventory(root: Path, inventory: Inventory, *, unsafe: bool = False) -
             if unsafe
             else copy_readable(unit, Path(folder) / "copy", recursive=root.is_dir() or unit != root.parent)
         )
+        data = _own_data(unit, Path(folder)) if not unsafe else {}
         for file, verdicts in by_module.items():
-            reply = run_job(_job(root, file, verdicts), readable={unit: copy}, unsafe=unsafe)
+            reply = run_job(_job(root, file, verdicts), readable={unit: copy, **data}, unsafe=unsafe)
             observations += [_observation(verdict, number, reply) for number, verdict in enumerate(verdicts)]
     return tuple(observations)
 
@@ -46,6 +49,14 @@ def _unit(root: Path) -> Path:
     while (folder.parent / "__init__.py").is_file():
         folder = folder.parent
     return folder
+
+
+def _own_data(unit: Path, folder: Path) -> dict[Path, Path]:
+    """Return what the defenses of this library read of its resources, where it is this library that is probed."""
+    source = REPOSITORY / "resources" / "defenses"
+    if unit != PACKAGE_ROOT or not source.is_dir():
+        return {}
+    return {source: copy_readable(source, folder / "data", recursive=True)}
 
 
 def copy_readable(source: Path, target: Path, *, recursive: bool) -> Path:

@@ -1,0 +1,277 @@
+"""Where a text names people: rules and a lexicon, no model.
+
+Capital letters, honorifics, labels such as "From:" and cue phrases for scripts with capitals; family names, titles and
+cues for Chinese and Arabic; and any short run of a script without capitals inside text of one that has them. What the
+rules do not see stays, so their recall is the protection; it is measured in `docs/hook_audit/defenses.md`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from mragaudit.defenses.uncased_names import ArabicNames, HanNames
+from mragaudit.defenses.vocabulary import Script, Vocabulary
+from mragaudit.text.function_words import FUNCTION_WORDS
+
+Span = tuple[int, int]
+
+HAN = "\u3400-\u4dbf\u4e00-\u9fff"
+ARABIC = "\u0610-\u061a\u0620-\u065f\u066e-\u06d3\u06d5-\u06dc\u06df-\u06e8\u06ea-\u06ef\u06fa-\u06ff\u0750-\u077f"
+_MARKS = "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0900-\u0963\u0970-\u0dff\u0e00-\u0e7f"
+_LETTER = rf"(?:[^\W\d_{HAN}{ARABIC}]|[{_MARKS}])"
+_WORD = re.compile(rf"[{HAN}]+|[{ARABIC}]+|{_LETTER}+(?:['\-]{_LETTER}+)*")
+_SEGMENT = re.compile(r"[,;|/&、،]| and | und | na | - ")
+_VALUE = re.compile(r"[^\n\d<(\[\0@]{1,120}")
+_MAX_WORDS = 4
+_MAX_LETTERS = 40
+_MIN_PART = 3
+"""Letters of a part of a name that is also looked for by itself."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Word:
+    """A word of one script, with its place."""
+
+    start: int
+    end: int
+    text: str
+    script: Script
+
+    @property
+    def folded(self) -> str:
+        """The word for comparison."""
+        return self.text.casefold()
+
+    @property
+    def capitalised(self) -> bool:
+        """Whether it begins with a capital letter."""
+        return self.text[0].isupper() or self.text[0].istitle()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mention:
+    """A place where a person is named, and who it is."""
+
+    start: int
+    end: int
+    key: str
+    """The same for all mentions of one person in a text, the shorter ones included."""
+    script: Script
+
+
+def words_of(text: str) -> list[Word]:
+    """Return the words of a text; a run of Han or Arabic letters is a word of its own."""
+    return [
+        Word(start=match.start(), end=match.end(), text=match[0], script=_script(match[0]))
+        for match in _WORD.finditer(text)
+    ]
+
+
+def _script(word: str) -> Script:
+    if re.match(rf"[{HAN}]", word):
+        return "han"
+    if re.match(rf"[{ARABIC}]", word):
+        return "arabic"
+    return "cased" if word[0].lower() != word[0].upper() else "other"
+
+
+class NameFinder:
+    """Finds the people of a text in the normal form of `mragaudit.text.normalise`."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        grammar = {word for language in ("en", "de", "sw") for word in FUNCTION_WORDS[language]}
+        self.particles = frozenset(vocabulary.particles)
+        self.ended_by = (frozenset(vocabulary.not_names.split()) | grammar) - self.particles
+        self.weak = frozenset(vocabulary.weak_names.split())
+        self.han = HanNames(vocabulary)
+        self.arabic = ArabicNames(vocabulary)
+        longest = sorted({*vocabulary.labels}, key=len, reverse=True)
+        self._labels = re.compile(rf"(?<![^\W_])(?:{'|'.join(map(re.escape, longest))}) ?[:：] ?", re.IGNORECASE)
+        self._honorifics = frozenset(word.casefold() for word in vocabulary.honorifics)
+        cues = sorted(vocabulary.cues, key=len, reverse=True)
+        self._cues = re.compile(rf"(?<![^\W_])(?:{'|'.join(map(re.escape, cues))}),?\s+(?=\S)", re.IGNORECASE)
+
+    def find(self, text: str) -> list[Mention]:
+        """Return all mentions, ascending and disjoint."""
+        words = words_of(text)
+        runs = list(self._runs(text, words))
+        names = {word.start: (word.start, run[-1].end) for run in runs for word in run if self._may_begin(word, run)}
+        spans = [*self._pairs(runs, words), *self._after_honorifics(text, words, names)]
+        spans += [*self._after_cues(text, names), *self._after_labels(text, words, names)]
+        spans += [*self.han.find(text), *self.arabic.find(words), *_islands(text, words)]
+        return self._mentions(text, words, spans=_merged(spans))
+
+    # scripts with capitals
+    def _runs(self, text: str, words: list[Word]) -> Iterator[list[Word]]:
+        """Yield runs of capitalised words on one line, with particles and initials inside."""
+        run: list[Word] = []
+        for word in words:
+            joined = bool(run) and re.fullmatch(r"\.? |\. ?", text[run[-1].end : word.start]) is not None
+            if joined and len(run[-1].text) > 1 and text[run[-1].end] == ".":
+                joined = run[-1].folded in self._honorifics
+            if run and not joined:
+                yield self._without_particles(run)
+                run = []
+            if self._may_name(word, inside=bool(run)):
+                run.append(word)
+            elif run:
+                yield self._without_particles(run)
+                run = []
+        yield self._without_particles(run)
+
+    def _may_name(self, word: Word, *, inside: bool) -> bool:
+        if word.script != "cased" or word.folded in self._honorifics:
+            return False
+        if not word.capitalised:
+            return inside and word.text in self.particles
+        return word.folded not in self.ended_by
+
+    def _without_particles(self, run: list[Word]) -> list[Word]:
+        while run and not run[-1].capitalised:
+            run = run[:-1]
+        return run
+
+    def _may_begin(self, word: Word, run: list[Word]) -> bool:
+        """Return whether a name may begin at a word of a run, where a cue stands before it."""
+        return word.capitalised and not all(other.folded in self.weak for other in run if other.start >= word.start)
+
+    def _pairs(self, runs: list[list[Word]], words: list[Word]) -> Iterator[Span]:
+        """Yield runs of two capitalised words or more that are not all ordinary ones."""
+        plain = {word.folded for word in words if word.script == "cased" and not word.capitalised}
+        for run in runs:
+            capitals = [word for word in run if word.capitalised]
+            ordinary = [word.folded in self.weak or word.folded in plain for word in capitals]
+            if len(capitals) > 1 and not all(ordinary) and any(len(word.text) > 1 for word in capitals):
+                yield run[0].start, run[-1].end
+
+    def _after_honorifics(self, text: str, words: list[Word], names: dict[int, Span]) -> Iterator[Span]:
+        for word, follower in pairwise(words):
+            if word.folded in self._honorifics and re.fullmatch(r"\.? |\.", text[word.end : follower.start]):
+                yield from _known(names, follower.start)
+
+    def _after_cues(self, text: str, names: dict[int, Span]) -> Iterator[Span]:
+        for match in self._cues.finditer(text):
+            yield from _known(names, match.end())
+
+    # labels, of any script
+    def _after_labels(self, text: str, words: list[Word], names: dict[int, Span]) -> Iterator[Span]:
+        for match in self._labels.finditer(text):
+            value = _VALUE.match(text, match.end())
+            if value is None:
+                continue
+            at = value.start()
+            for number, segment in enumerate(_SEGMENT.split(value[0])):
+                start = text.index(segment, at)
+                at = start + len(segment)
+                held = [word for word in words if start <= word.start and word.end <= at]
+                yield from self._label_value(text, held, names=names, first=number == 0)
+
+    def _label_value(self, text: str, held: list[Word], *, names: dict[int, Span], first: bool) -> Iterator[Span]:
+        if not held:
+            return
+        script = held[0].script
+        if script == "han":
+            yield from self.han.name_at(text, held[0].start, certain=first)
+        elif script == "arabic":
+            yield from self.arabic.names_from(held, 0)
+        elif script == "other" and len(held) <= _MAX_WORDS:
+            yield held[0].start, held[-1].end
+        elif held[0].capitalised:
+            yield from _known(names, held[0].start)
+        elif first and len(held) <= _MAX_WORDS - 1 and not any(word.folded in self.ended_by for word in held):
+            yield held[0].start, held[-1].end
+
+    # who is who
+    def _mentions(self, text: str, words: list[Word], *, spans: list[Span]) -> list[Mention]:
+        people = _People()
+        for start, end in sorted(spans, key=lambda span: span[0] - span[1]):
+            people.add([word.folded for word in words if start <= word.start and word.end <= end], text[start:end])
+        spans = _merged([*spans, *self._repeats(text, words, spans)])
+        return [
+            Mention(start=start, end=end, key=people.key(held), script=_script(text[start:end]))
+            for start, end in spans
+            if (held := [text[a:b].casefold() for a, b in _within(words, start, end)])
+        ]
+
+    def _repeats(self, text: str, words: list[Word], spans: list[Span]) -> Iterator[Span]:
+        """Yield further places of a name that was found, and of its parts where they are no ordinary words."""
+        parts: set[str] = set()
+        for start, end in spans:
+            script, surface = _script(text[start:end]), text[start:end]
+            bound = r"\b" if script != "han" else ""
+            for match in re.finditer(bound + re.escape(surface) + bound, text, re.IGNORECASE):
+                yield match.span()
+            held = [word for word in words if start <= word.start and word.end <= end]
+            if script == "cased" and len(held) > 1:
+                parts |= {word.folded for word in held if len(word.text) >= _MIN_PART}
+        parts -= self.ended_by | self.weak | self.particles
+        yield from ((word.start, word.end) for word in words if word.capitalised and word.folded in parts)
+
+
+class _People:
+    """The people of one text, the longest form of each name first."""
+
+    def __init__(self) -> None:
+        self._forms: list[tuple[frozenset[str], str]] = []
+
+    def add(self, tokens: list[str], surface: str) -> None:
+        if not any(_is_part(tokens, form) for form, _ in self._forms):
+            self._forms.append((frozenset(tokens), " ".join(sorted(tokens)) or surface.casefold()))
+
+    def key(self, tokens: list[str]) -> str:
+        for form, key in self._forms:
+            if _is_part(tokens, form):
+                return key
+        return " ".join(sorted(tokens))
+
+
+def _is_part(tokens: list[str], form: frozenset[str]) -> bool:
+    return all(
+        token in form or (len(token) == 1 and any(other.startswith(token) for other in form)) for token in tokens
+    )
+
+
+def _within(words: list[Word], start: int, end: int) -> list[Span]:
+    return [(max(word.start, start), min(word.end, end)) for word in words if word.start < end and word.end > start]
+
+
+def _known(names: dict[int, Span], start: int) -> list[Span]:
+    return [names[start]] if start in names else []
+
+
+def _merged(spans: list[Span]) -> list[Span]:
+    """Return the spans ascending, those that overlap as one."""
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        elif end > start:
+            merged.append((start, end))
+    return merged
+
+
+def _islands(text: str, words: list[Word]) -> Iterator[Span]:
+    """Yield short runs of a script without capitals on lines that are mostly of one with capitals."""
+    run: list[Word] = []
+    for word in words:
+        if run and (word.script != run[-1].script or text[run[-1].end : word.start] not in {" ", "·", "-"}):
+            yield from _island(text, run)
+            run = []
+        if word.script != "cased":
+            run.append(word)
+    yield from _island(text, run)
+
+
+def _island(text: str, run: list[Word]) -> Iterator[Span]:
+    letters = sum(len(word.text) for word in run)
+    if len(run) > _MAX_WORDS or not 1 < letters <= _MAX_LETTERS:
+        return
+    if run[0].script == "han" and run[-1].end - run[0].start > _MAX_WORDS:
+        return
+    line = text[text.rfind("\n", 0, run[0].start) + 1 :].split("\n", 1)[0]
+    cased = sum(char.lower() != char.upper() for char in line)
+    if cased >= sum(map(str.isalpha, line)) - cased:
+        yield run[0].start, run[-1].end
