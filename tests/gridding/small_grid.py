@@ -59,9 +59,7 @@ def collection(texts: dict[str, str] = TEXTS) -> Collection:
 def pipeline(defense: Any = None, *, k: int = 2) -> RagPipeline:
     """Return a pipeline over the small collection."""
     options = PipelineOptions(k=k, max_tokens=8, best_last=True)
-    return RagPipeline(
-        collection=collection(), template=TEMPLATE, defense=defense or Identity(), options=options
-    )
+    return RagPipeline(collection=collection(), template=TEMPLATE, defense=defense or Identity(), options=options)
 
 
 def turn(number: int = 1, *, session: str = "s") -> Turn:

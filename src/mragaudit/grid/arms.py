@@ -32,9 +32,7 @@ def nominal_arms(
         name = "+".join(parts)
         for place, epsilon in enumerate(epsilons):
             label = f"{name}@{epsilon:g}"
-            arm = Arm(
-                name=label if noisy else name, defenses=tuple(parts), epsilon=float(epsilon) if noisy else None
-            )
+            arm = Arm(name=label if noisy else name, defenses=tuple(parts), epsilon=float(epsilon) if noisy else None)
             yield NominalArm(label=label, arm=arm, repeats=not noisy and place > 0)
 
 

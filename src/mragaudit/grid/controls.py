@@ -14,7 +14,17 @@ from mragaudit.tables.frames import Row, frame
 POSITIVE, NEGATIVE = "positive_control", "negative_control"
 LEAST_ECHOED_SHARE = 0.95
 """Of the items that stood in a context, an echo has to show nearly all; the rest is what a question held already."""
-COLUMNS = ("control", "attack", "n_calls", "n_in_context", "n_recovered", "n_not_evaluated", "share", "passed", "reason")
+COLUMNS = (
+    "control",
+    "attack",
+    "n_calls",
+    "n_in_context",
+    "n_recovered",
+    "n_not_evaluated",
+    "share",
+    "passed",
+    "reason",
+)
 
 
 def controls_table(rows: GridRows) -> pd.DataFrame:

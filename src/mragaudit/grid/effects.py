@@ -31,9 +31,7 @@ def grid_effects(rows: GridRows, attacks: AttackMap, *, resampling: Resampling) 
                     yield from _effect(metric, group, rows, purpose=purpose, resampling=resampling)
 
 
-def _effect(
-    metric: str, group: Group, rows: GridRows, *, purpose: Purpose, resampling: Resampling
-) -> Iterator[Effect]:
+def _effect(metric: str, group: Group, rows: GridRows, *, purpose: Purpose, resampling: Resampling) -> Iterator[Effect]:
     label = f"{purpose} {group.label}"
     if metric == METRIC:
         yield auc_effect(group, rows, label=label, resampling=resampling)

@@ -155,7 +155,9 @@ def _type_row(group: Group, item_type: str, rows: GridRows, resampling: Resampli
 
 
 def _distinct(cell: Cell, item_type: str, rows: GridRows) -> int:
-    return sum(row.n_items for row in rows.nel.get(cell.cell_id, ()) if row.number is None and row.item_type == item_type)
+    return sum(
+        row.n_items for row in rows.nel.get(cell.cell_id, ()) if row.number is None and row.item_type == item_type
+    )
 
 
 def _call_difference(group: Group, item_type: str, rows: GridRows, resampling: Resampling) -> Interval:

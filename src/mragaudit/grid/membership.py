@@ -179,4 +179,3 @@ def _recall_cells(scored: Sequence[CandidateScore], resampling: Resampling) -> R
         **interval_cells(interval, prefix="recall_", rate="recall_of_target"),
         "recall_ci_method": interval.method,
     }
-

@@ -76,9 +76,7 @@ def groups(cells: Sequence[Cell], *, purpose: Purpose, keep: Callable[[str], boo
         undefended = {cell.realisation: cell for cell in found.get((corpus, mode, attack, UNDEFENDED), [])}
         compared = arm != UNDEFENDED and all(cell.realisation in undefended for cell in members)
         baseline = [undefended[cell.realisation] for cell in members] if compared else []
-        yield Group(
-            corpus=corpus, mode=mode, arm=arm, attack=attack, cells=tuple(members), baseline=tuple(baseline)
-        )
+        yield Group(corpus=corpus, mode=mode, arm=arm, attack=attack, cells=tuple(members), baseline=tuple(baseline))
 
 
 def is_extraction(attack: str) -> bool:

@@ -114,4 +114,3 @@ class RagPipeline:
 
 
 _NOTHING = RankedDocuments(doc_ids=(), scores=())
-

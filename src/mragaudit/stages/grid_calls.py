@@ -95,6 +95,7 @@ class Bench:
         for document in read_records(documents, GridDocument, key=grid_document_key):
             self._documents.setdefault(document.realisation, []).append(document)
         self._corpora: dict[str, _Corpus] = {}
+        self._vectors: dict[str, NDArray[np.float32]] = {}
         self._arms = arms_by_name(self._grid)
         self._template: GeneratorTemplate = load_generator(self._resources / "prompts", LANGUAGE)
         self._embedder: Embedder = job.embedder(settings.roles.embedder)
@@ -152,7 +153,11 @@ class Bench:
         )
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return self._embedder.embed_queries(list(texts))
+        """Return vectors of shape (len(texts), dimensions); arms share most texts, and each is embedded once."""
+        missing = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if missing:
+            self._vectors.update(zip(missing, self._embedder.embed_queries(missing), strict=True))
+        return np.stack([self._vectors[text] for text in texts])
 
     def _knowledge(self, cell: Cell, documents: Sequence[GridDocument]) -> Knowledge:
         domain = load_domain(self._resources / CORPORA, cell.corpus)
@@ -192,5 +197,5 @@ class Bench:
             seed=self._settings.seed,
         )
         return Collection(
-            texts=texts, index=index, embed_query=lambda question: self._embedder.embed_queries([question])
+            texts=texts, index=index, embed_query=lambda question: self._embed([question])
         )

@@ -71,9 +71,7 @@ class _Maker:
             path = Path(self._grid.pubmedqa or "")
             return PubMedSource(articles=read_articles(path), in_order=self._grid.pubmedqa_in_order)
         templates = load_grid_templates(self._resources / CORPORA, corpus)
-        return SyntheticSource(
-            templates=templates, min_words=self._grid.min_words, max_words=self._grid.max_words
-        )
+        return SyntheticSource(templates=templates, min_words=self._grid.min_words, max_words=self._grid.max_words)
 
     def _canaries(self, kind: ItemKind) -> CanaryPlan:
         return CanaryPlan(

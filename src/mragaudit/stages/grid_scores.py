@@ -61,9 +61,7 @@ def calls_by_cell(cells: Sequence[Cell], *, calls: Iterable[Path], documents: Pa
     }
 
 
-def _score(
-    one: CellCalls, every: dict[str, CellCalls], rows: dict[str, list[Record]], *, lexicon: Lexicon
-) -> None:
+def _score(one: CellCalls, every: dict[str, CellCalls], rows: dict[str, list[Record]], *, lexicon: Lexicon) -> None:
     if one.cell.attack == BENIGN:
         rows["benign"] += benign_outcomes(one)
         return
