@@ -214,6 +214,30 @@ class BenignOutcome(Record, frozen=True, kw_only=True, tag="benign_outcome/1"):
     not_evaluated: str | None
 
 
+class SplitCheck(Record, frozen=True, kw_only=True, tag="split_check/1"):
+    """Whether members and non-members of one realisation can be told apart by their texts alone."""
+
+    realisation: str
+    n_members: int
+    n_non_members: int
+    n_folds: int
+    auc: float | None
+    """Of the blind classifier on documents that it was not fitted on; null where it could not be fitted."""
+    low: float | None
+    """One-sided 95 % lower bound of the AUC."""
+    interval: str
+    """How the bound was made; empty where there is none."""
+    verdict: Literal["accepted", "rejected", "not_checked"]
+    """A rejected split is listed and not used; it is never drawn anew."""
+    reason: str | None
+    """Why it was rejected or not checked."""
+
+
+def split_check_key(row: SplitCheck) -> str:
+    """Return the realisation."""
+    return row.realisation
+
+
 def cell_key(row: Cell | CellUse) -> str:
     """Return the id by which cells are sorted and joined."""
     return row.cell_id

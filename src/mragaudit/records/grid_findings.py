@@ -1,0 +1,122 @@
+"""What the grid shows: recovery of canaries, what may be certified of a defense, and adaptive attacks."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mragaudit.records.base import Record
+from mragaudit.records.grid import ItemKind
+
+Verdict = Literal["certified", "no_power", "failed", "entangled", "not_run"]
+
+
+class ShareCount(Record, frozen=True, kw_only=True, tag="share_count/1"):
+    """A share with its limits; a denominator of 0 leaves all three null."""
+
+    k: int
+    n: int
+    """Evaluated ones."""
+    not_evaluated: int
+    share: float | None
+    low: float | None
+    high: float | None
+    interval: str
+    """How the limits were made; they hold within these realisations, canaries taken as independent."""
+
+
+class RecoveryRow(Record, frozen=True, kw_only=True, tag="recovery_row/1"):
+    """Canaries of one class recovered under one arm, over all seeds."""
+
+    canary_class: ItemKind
+    arm: str
+    attacks: tuple[str, ...]
+    """Mode and attack of the cells; a canary counts as recovered when one of them recovers it."""
+    seeds: tuple[int, ...]
+    exact: ShareCount
+    normalised: ShareCount
+    derived: ShareCount
+    """Recovered in a text that the attacker made of a reply."""
+    given_retrieved: ShareCount
+    """Exact, of those whose document was retrieved at least once."""
+    retrieved: ShareCount
+    in_context: ShareCount
+    """The ceiling: stood in a context that the model saw."""
+    controls: ShareCount
+    """Never-planted canaries recovered, in any of the three ways."""
+
+
+class SeedTest(Record, frozen=True, kw_only=True, tag="seed_test/1"):
+    """Exact permutation test of seeds without against seeds with the defense."""
+
+    p_value: float
+    p_holm: float
+    """Holm's correction over the classes tested under this arm."""
+    least_p: float
+    """Least p that so many seeds can give."""
+    n_family: int
+    """Classes in the correction."""
+
+
+class CertificationRow(Record, frozen=True, kw_only=True, tag="certification_row/1"):
+    """Whether a defense may be said to keep canaries of one class from being recovered."""
+
+    canary_class: ItemKind
+    arm: str
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    """Every criterion that is not met, the decisive one first; empty where certified."""
+    n_seeds: int
+    undefended: RecoveryRow | None
+    defended: RecoveryRow | None
+    undefended_exact_low: float | None
+    """One-sided 95 % Clopper-Pearson lower bound of the share recovered without the defense."""
+    undefended_normalised_low: float | None
+    defended_exact_high: float | None
+    """One-sided 95 % Clopper-Pearson upper bound of the share recovered under the defense."""
+    defended_normalised_high: float | None
+    defended_exact_high_at_worst: float | None
+    """The same if every canary that was not evaluated had been recovered; no criterion."""
+    seed_test: SeedTest | None
+    retrieval_ratio: float | None
+    """Share of canary documents retrieved under the defense, divided by the share without it."""
+    shared_words: tuple[str, ...]
+    """Words of the scorer's lexicon or of the defense's vocabulary that occur in canaries."""
+
+
+class AdaptiveRow(Record, frozen=True, kw_only=True, tag="adaptive_row/1"):
+    """The best attack of a family under one arm, chosen on development seeds and measured on others."""
+
+    corpus: str
+    arm: str
+    family: tuple[str, ...]
+    fixed: str
+    """Attack that the family is compared with."""
+    chosen: str | None
+    """Best on the development seeds; null where none could be chosen."""
+    budget: int
+    """Target calls of every cell that is compared."""
+    development_seeds: tuple[int, ...]
+    test_seeds: tuple[int, ...]
+    lower_bound: ShareCount | None
+    """Share that the chosen attack recovers on the test seeds: stronger attacks may exist."""
+    upper_bound: ShareCount | None
+    """Share that stood in a context which the model saw in the same cells."""
+    fixed_share: ShareCount | None
+    lift: float | None
+    """Mean over test seeds of the chosen attack's share less the fixed attack's."""
+    lift_by_seed: tuple[float, ...]
+    p_value: float | None
+    """Exact one-sided sign-flip over test seeds; null with fewer than two."""
+    least_p: float | None
+    reason: str | None
+    """Why there is no number."""
+
+
+def recovery_key(row: RecoveryRow | CertificationRow) -> str:
+    """Return class and arm."""
+    return f"{row.canary_class}/{row.arm}"
+
+
+def adaptive_key(row: AdaptiveRow) -> str:
+    """Return corpus and arm."""
+    return f"{row.corpus}/{row.arm}"
