@@ -87,6 +87,9 @@ PLUGINS: dict[Kind, dict[str, Plugin]] = {
     "attack": {
         "ps": Plugin(target="mragaudit.attacks.ps:PromptPool"),
         "pm": Plugin(target="mragaudit.attacks.pm:PromptMutation"),
+        "ikea": Plugin(target="mragaudit.attacks.ikea:Ikea"),
+        "deal": Plugin(target="mragaudit.attacks.deal:Deal"),
+        "rag_thief": Plugin(target="mragaudit.attacks.rag_thief:RagThief"),
         "mi": Plugin(target="mragaudit.attacks.mi:MembershipInference"),
     },
 }
