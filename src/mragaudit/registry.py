@@ -91,6 +91,12 @@ PLUGINS: dict[Kind, dict[str, Plugin]] = {
         "deal": Plugin(target="mragaudit.attacks.deal:Deal"),
         "rag_thief": Plugin(target="mragaudit.attacks.rag_thief:RagThief"),
         "mi": Plugin(target="mragaudit.attacks.mi:MembershipInference"),
+        "repeat_union": Plugin(target="mragaudit.attacks.probes:RepeatUnion"),
+        "encoding_round_trip": Plugin(target="mragaudit.attacks.probes:EncodingRoundTrip"),
+        "denoise": Plugin(target="mragaudit.attacks.probes:Denoise"),
+        "session_reset": Plugin(target="mragaudit.attacks.probes:SessionReset"),
+        "cross_lingual": Plugin(target="mragaudit.attacks.probes:CrossLingual"),
+        "split_request": Plugin(target="mragaudit.attacks.probes:SplitRequest"),
     },
 }
 

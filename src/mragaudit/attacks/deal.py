@@ -12,7 +12,7 @@ import numpy as np
 
 from mragaudit.attacks.common import check_sizes, draw_anchors, open_space
 from mragaudit.attacks.pools import Pool, Writer, load_pool, require_fields
-from mragaudit.attacks.steps import Ask, Outcome, Steps, Think, Tools
+from mragaudit.attacks.steps import Ask, Outcome, Steps, Think, Tools, text_only
 from mragaudit.text.sequences import rouge_l
 
 _WORDS = (3, 40)
@@ -94,6 +94,7 @@ class Deal:
         check_sizes(self.name, seeds=self.seeds, queries=self.queries, shown=self.shown, k=self.k)
         check_sizes(self.name, at_least=0, iterations=self.iterations, new_requests=self.new_requests)
 
+    @text_only
     def steps(self, tools: Tools) -> Steps:
         """Find the best request, then ask it about an anchor a question; counts of the shadow phase."""
         anchors = draw_anchors(tools, tools.budget)

@@ -20,7 +20,7 @@ from mragaudit.attacks.common import (
     open_space,
 )
 from mragaudit.attacks.pools import Pool, Writer, load_pool, require_fields
-from mragaudit.attacks.steps import Ask, Outcome, Steps, Think, Tools
+from mragaudit.attacks.steps import Ask, Outcome, Steps, Think, Tools, text_only
 from mragaudit.errors import ConfigError
 from mragaudit.text.rarity import rare_words
 
@@ -29,6 +29,8 @@ SHOWN_CHARS = 240
 """How much of a reply the attacker's encoder and its model are given."""
 _WORDS_PER_REPLY = 8
 _QUESTION_WORDS = (3, 30)
+_NAME_WORDS = 4
+_WORD = re.compile(r"[^\W\d_][\w &'-]*")
 _SEPARATOR = re.compile(r"[,;|\n]")
 
 
@@ -102,11 +104,12 @@ class Ikea:
             if getattr(self, option) > 0:
                 raise ConfigError(f'{self.name}: "{option}" is above 0; a penalty is 0 or below')
 
+    @text_only
     def steps(self, tools: Tools) -> Steps:
         """Ask until the budget or all anchors are spent; counts of questions by origin, refusals and thoughts."""
         run = _Run(options=self, tools=tools)
         yield from run.propose_anchors()
-        while run.asks_left and run.open_anchors:
+        while run.asks_left and run.has_anchors():
             yield from run.chain(run.sampled_anchor())
         return Outcome(counts={**run.counts, "thoughts": run.thoughts.count})
 
@@ -171,8 +174,6 @@ class _Run:
         written = yield from self.thoughts.ask(self.pool.anchor_writer.think(domain=knowledge.domain))
         proposed = self._benign(_named(written))
         self.anchors = self._dispersed([*proposed, *knowledge.topics])
-        if not self.anchors:
-            self.anchors = list(knowledge.topics or (knowledge.domain,))[: self.options.anchors]
         self.counts["prepared_anchors"] = sum(anchor not in proposed for anchor in self.anchors)
 
     def _dispersed(self, words: Sequence[str]) -> list[str]:
@@ -184,6 +185,15 @@ class _Run:
             if near_topic and apart and len(kept) < self.options.anchors:
                 kept.append(word)
         return kept
+
+    def has_anchors(self) -> bool:
+        """Return whether an anchor has questions left, once topics stand in where all others are spent."""
+        if not self.open_anchors and not self.tools.knowledge.handles:
+            known = self.tools.knowledge.topics or (self.tools.knowledge.domain,)
+            added = [topic for topic in dict.fromkeys(known) if topic not in self.anchors]
+            self.anchors += added
+            self.counts["prepared_anchors"] += len(added)
+        return bool(self.open_anchors)
 
     def sampled_anchor(self) -> str:
         """Draw one of the open anchors."""
@@ -274,7 +284,7 @@ class _Run:
 def _named(written: str) -> list[str]:
     """Return the words that a model wrote, separated by commas or lines, without what is no word."""
     words = (word.strip(" .\"'-*") for word in _SEPARATOR.split(written))
-    return [word for word in dict.fromkeys(words) if any(map(str.isalpha, word)) and len(word.split()) <= 4]  # noqa: PLR2004
+    return [word for word in dict.fromkeys(words) if _WORD.fullmatch(word) and len(word.split()) <= _NAME_WORDS]
 
 
 def _first_question(written: str) -> str:

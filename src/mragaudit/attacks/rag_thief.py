@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from mragaudit.attacks.common import Thoughts, check_sizes, draw_anchors, is_refusal, load_common
 from mragaudit.attacks.pools import Pool, Writer, load_pool, require_fields
-from mragaudit.attacks.steps import Ask, Outcome, Steps, Think, Tools
+from mragaudit.attacks.steps import Ask, Outcome, Steps, Think, Tools, text_only
 from mragaudit.text.sequences import Reference, folded_tokens
 
 READ_CHARS = 20_000
@@ -69,6 +69,7 @@ class RagThief:
         check_sizes(self.name, at_least=0, forward=self.forward, backward=self.backward)
         check_sizes(self.name, at_least=0, max_thoughts=self.max_thoughts or 0)
 
+    @text_only
     def steps(self, tools: Tools) -> Steps:
         """Ask until the budget is spent; counts of chunks, of repeated ones, refusals and thoughts."""
         run = _Run(options=self, tools=tools)

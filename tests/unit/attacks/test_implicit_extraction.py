@@ -117,6 +117,13 @@ def test_the_limit_of_thoughts_is_kept() -> None:
     assert len(run.thinks) == run.outcome.counts["thoughts"] == 3
 
 
+def test_topics_stand_in_where_the_models_words_are_spent() -> None:
+    tools = make_tools(budget=30, topics=("qqq", "zzz"))  # neither is near to the domain
+    run = drive(Ikea(mutate=False), lambda _: "", tools=tools, think=lambda _: "company e-mails")
+    assert len(run.asks) == 15
+    assert run.outcome.counts["prepared_anchors"] == 2
+
+
 def test_titles_are_the_anchors_where_they_are_known() -> None:
     titles = ("Project Heron", "Project Otter")
     run = drive(Ikea(mutate=False), lambda _: "no information", tools=make_tools(budget=2, handles=titles))
