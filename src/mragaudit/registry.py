@@ -87,7 +87,16 @@ PLUGINS: dict[Kind, dict[str, Plugin]] = {
     "attack": {
         "ps": Plugin(target="mragaudit.attacks.ps:PromptPool"),
         "pm": Plugin(target="mragaudit.attacks.pm:PromptMutation"),
+        "ikea": Plugin(target="mragaudit.attacks.ikea:Ikea"),
+        "deal": Plugin(target="mragaudit.attacks.deal:Deal"),
+        "rag_thief": Plugin(target="mragaudit.attacks.rag_thief:RagThief"),
         "mi": Plugin(target="mragaudit.attacks.mi:MembershipInference"),
+        "repeat_union": Plugin(target="mragaudit.attacks.probes:RepeatUnion"),
+        "encoding_round_trip": Plugin(target="mragaudit.attacks.probes:EncodingRoundTrip"),
+        "denoise": Plugin(target="mragaudit.attacks.probes:Denoise"),
+        "session_reset": Plugin(target="mragaudit.attacks.probes:SessionReset"),
+        "cross_lingual": Plugin(target="mragaudit.attacks.probes:CrossLingual"),
+        "split_request": Plugin(target="mragaudit.attacks.probes:SplitRequest"),
     },
     "defense": {
         "none": Plugin(target="mragaudit.defenses.none:NoDefense"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mragaudit.attacks.pools import Pool, load_pool, require_fields
-from mragaudit.attacks.steps import Knowledge, Tools
+from mragaudit.attacks.steps import Knowledge, Think, Tools
+from mragaudit.errors import ConfigError
 
 Vectors = NDArray[np.float64]
 
@@ -48,8 +49,9 @@ def known_anchors(knowledge: Knowledge, shapes: AnchorShapes) -> tuple[str, ...]
     """Return all anchors: titles where the attacker knows some, else topics, else the domain alone."""
     if knowledge.handles:
         return tuple(shapes.title.format(title=title) for title in knowledge.handles)
-    topics = knowledge.topics or (knowledge.domain,)
-    return tuple(shapes.topic.format(topic=topic, domain=knowledge.domain) for topic in topics)
+    if not knowledge.topics:
+        return (knowledge.domain,)
+    return tuple(shapes.topic.format(topic=topic, domain=knowledge.domain) for topic in knowledge.topics)
 
 
 def draw_anchors(tools: Tools, count: int) -> list[str]:
@@ -73,11 +75,16 @@ class Space:
     def __init__(self, embed: Callable[[Sequence[str]], NDArray[np.float32]], *, background: Sequence[str]) -> None:
         self._embed = embed
         self._mean = np.asarray(embed(background), dtype=np.float64).mean(axis=0)
+        self._known: dict[str, Vectors] = {}
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (len(texts), dimensions); a text at the very mean gets zeros."""
-        if not texts:
-            return np.zeros((0, len(self._mean)))
+        unknown = [text for text in dict.fromkeys(texts) if text not in self._known]
+        if unknown:
+            self._known.update(zip(unknown, self._centred(unknown), strict=True))
+        return np.array([self._known[text] for text in texts]).reshape(len(texts), len(self._mean))
+
+    def _centred(self, texts: Sequence[str]) -> Vectors:
         centred = np.asarray(self._embed(texts), dtype=np.float64) - self._mean
         lengths = np.linalg.norm(centred, axis=1, keepdims=True)
         return np.asarray(np.divide(centred, lengths, out=np.zeros_like(centred), where=lengths > 0))
@@ -85,6 +92,10 @@ class Space:
     def cosines(self, texts: Sequence[str], others: Sequence[str]) -> Vectors:
         """Return the cosines, shape (len(texts), len(others))."""
         return self.vectors(texts) @ self.vectors(others).T
+
+    def cosine(self, text: str, other: str) -> float:
+        """Return the cosine of two texts."""
+        return float(self.cosines([text], [other])[0, 0])
 
 
 def open_space(tools: Tools) -> Space:
@@ -96,3 +107,25 @@ def is_refusal(reply: str, *, phrases: Sequence[str]) -> bool:
     """Return whether the attacker takes a reply for a refusal: it is empty, or holds a phrase of one."""
     folded = reply.casefold()
     return not folded.strip() or any(phrase in folded for phrase in phrases)
+
+
+class Thoughts:
+    """Calls of the attacker's own model, up to a limit; None: as many as the attack's loops allow."""
+
+    def __init__(self, limit: int | None) -> None:
+        self.limit = limit
+        self.count = 0
+
+    def ask(self, think: Think) -> Generator[Think, str, str]:
+        """Return what the model wrote; empty where the limit is reached or the call failed."""
+        if self.limit is not None and self.count >= self.limit:
+            return ""
+        self.count += 1
+        return (yield think)
+
+
+def check_sizes(attack: str, *, at_least: int = 1, **sizes: int) -> None:
+    """Raise ConfigError for an option below the least value that makes sense."""
+    for option, size in sizes.items():
+        if size < at_least:
+            raise ConfigError(f'{attack}: "{option}" is {size}; it has to be at least {at_least}')

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mragaudit.attacks.pools import Pool, load_pool, require_fields
-from mragaudit.attacks.steps import Ask, Candidate, Outcome, Steps, Tools
+from mragaudit.attacks.steps import Ask, Candidate, Outcome, Steps, Tools, text_only
 from mragaudit.errors import ConfigError
 from mragaudit.text.rarity import rare_words
 
@@ -38,6 +38,7 @@ class MembershipInference:
         if self.words_per_question < 1:
             raise ConfigError(f'mi: "words_per_question" is {self.words_per_question}; it has to be at least 1')
 
+    @text_only
     def steps(self, tools: Tools) -> Steps:
         """Ask as many of the templates about every candidate as the budget allows, candidates in random order.
 

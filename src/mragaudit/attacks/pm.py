@@ -12,7 +12,7 @@ import numpy as np
 from mragaudit.attacks.common import Space, open_space
 from mragaudit.attacks.pools import Pool, load_pool, require_fields
 from mragaudit.attacks.ps import SeedPrompt, seed_prompts
-from mragaudit.attacks.steps import Ask, Outcome, Steps, Tools
+from mragaudit.attacks.steps import Ask, Outcome, Steps, Tools, text_only
 from mragaudit.errors import ConfigError
 
 ANCHOR = "{anchor}"
@@ -130,6 +130,7 @@ class PromptMutation:
                 f'pm: "mutants_per_seed" is {self.mutants_per_seed}; it has to lie between 1 and {len(MUTATORS)}'
             )
 
+    @text_only
     def steps(self, tools: Tools) -> Steps:
         """Ask one mutant of each seed; counts of the mutators, and of mutants asked outside the window."""
         pool, seeds, space = load_pool(tools.resources, PmPool, name="pm"), self._seeds(tools), open_space(tools)

@@ -35,6 +35,14 @@ class Writer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     stop: tuple[str, ...]
     max_tokens: int
 
+    def __post_init__(self) -> None:
+        fields = {name for _, name, _, _ in string.Formatter().parse(self.turn) if name is not None}
+        for number, shot in enumerate(self.shots, start=1):
+            if set(shot) != fields | {"answer"}:
+                raise ValueError(f"example {number} has {sorted(shot)}; it needs {sorted(fields | {'answer'})}")
+        if self.max_tokens < 1:
+            raise ValueError(f'"max_tokens" is {self.max_tokens}; it has to be at least 1')
+
     def think(self, **fields: str) -> Think:
         """Return the call; the fields are inserted as text and never read as a template."""
         template = Template(system=self.system, turn=self.turn.rstrip(), shots=self.shots, stop=self.stop)

@@ -10,7 +10,7 @@ import msgspec
 
 from mragaudit.attacks.common import draw_anchors
 from mragaudit.attacks.pools import Pool, load_pool, require_fields
-from mragaudit.attacks.steps import Ask, Outcome, Steps, Tools
+from mragaudit.attacks.steps import Ask, Outcome, Steps, Tools, text_only
 
 B_PER_A = 4
 """Published: 40 targeted prompts to 10 shared ones."""
@@ -97,6 +97,7 @@ class PromptPool:
 
     name: ClassVar[str] = "ps"
 
+    @text_only
     def steps(self, tools: Tools) -> Steps:
         """Ask each prompt once, in a dialogue of its own."""
         for prompt in seed_prompts(tools):

@@ -6,10 +6,11 @@ yields `Think` where its own model shall write, and is sent what that wrote. Who
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +107,33 @@ class Outcome:
 
 
 Steps = Generator[Ask | Think, str, Outcome]
+A = TypeVar("A")
+
+
+def text_only(run: Callable[[A, Tools], Steps]) -> Callable[[A, Tools], Steps]:
+    """Return the method `steps` of an attack so that its run takes nothing but plain text.
+
+    Sending anything else, be it a kind of text with something attached, raises TypeError.
+    """
+
+    @functools.wraps(run)
+    def checked(attack: A, tools: Tools) -> Steps:
+        steps = run(attack, tools)
+        try:
+            step = next(steps)
+            while True:
+                step = steps.send(_plain((yield step)))
+        except StopIteration as stop:
+            outcome: Outcome = stop.value
+            return outcome
+
+    return checked
+
+
+def _plain(sent: object) -> str:
+    if type(sent) is not str:
+        raise TypeError(f"an attack is sent text and nothing else, not {type(sent).__name__}")
+    return sent
 
 
 class Attack(Protocol):

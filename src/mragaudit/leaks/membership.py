@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 
 from mragaudit.pii.email import find_unicode
 from mragaudit.text import normalise, tokens
-from mragaudit.text.function_words import FUNCTION_WORDS
+from mragaudit.text.names import capitalised_names
 from mragaudit.text.rarity import rare_words
 
 KEYWORDS_PER_DOCUMENT = 10
 MASK = "[masked]"
 _NUMBER = re.compile(r"[0-9]+(?:[.,:/-][0-9]+)*")
-_CAPITALISED = re.compile(r"\b[A-ZÀ-ÖØ-Þ][a-zß-öø-ÿ]+(?:[ -][A-ZÀ-ÖØ-Þ][a-zß-öø-ÿ]+)+")
-_GRAMMAR = frozenset().union(*FUNCTION_WORDS.values())
 _DECIMALS = 9  # scores that differ by rounding alone are ties
 
 
@@ -95,33 +93,14 @@ def _z_scores(parts: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(same, 0.0, centred / np.where(same, 1.0, spread))
 
 
-def _emails(text: str) -> list[tuple[int, int]]:
-    return find_unicode(text)
-
-
 def _numbers(text: str) -> list[tuple[int, int]]:
     """Return numbers that belong to no e-mail address."""
-    taken = _emails(text)
+    taken = find_unicode(text)
     found = (match.span() for match in _NUMBER.finditer(text))
     return [span for span in found if not any(start <= span[0] < end for start, end in taken)]
 
 
-def _names(text: str) -> list[tuple[int, int]]:
-    """Return runs of two or more capitalised words of Latin script, without a word of grammar at the front.
-
-    A rule of thumb that the attacker could have written: titles of projects are names to it.
-    """
-    found = []
-    for match in _CAPITALISED.finditer(text):
-        first, _, rest = match[0].partition(" ")
-        if first.lower() not in _GRAMMAR:
-            found.append(match.span())
-        elif " " in rest:
-            found.append((match.start() + len(first) + 1, match.end()))
-    return found
-
-
-_FINDERS = (_emails, _numbers, _names)
+_FINDERS = (find_unicode, _numbers, capitalised_names)
 
 
 def _masked(text: str, spans: Iterable[tuple[int, int]]) -> str:
