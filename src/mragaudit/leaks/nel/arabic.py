@@ -14,9 +14,11 @@ _COMPLEMENTS = frozenset(arabic_key(word) for word in "الله الدين ال�
 _PARTICLES = frozenset(arabic_key(word) for word in "بن ابن بنت آل أبو ابو أم بو ولد بني".split())
 _FAMILY = frozenset(arabic_key(word) for word in "آل بن ابن بنت".split())
 # The family behind them is named before: "X آل Y", "X بن Y".
+# As it stands in the text: the key of "on" is that of the name Ali.
+_ON = "على"
 _KUNYA = frozenset(arabic_key(word) for word in "أبو ابو أم".split())
 _PREFIXES = "وفبلك"
-_ORIGIN = re.compile(r"ال[\u0621-\u064a]{2,12}[يىه]")
+_ORIGIN = re.compile(r"ال[\u0621-\u064a]{2,12}[ىه]|(?!ى|ت|ن|س)[\u0621-\u064a]{3,12}ى")
 _NEVER = Kind.NOT | Kind.TITLE | Kind.ORGANISATION | Kind.STREET | Kind.HEAD | Kind.HONORIFIC
 _AHEAD = 8
 _MIN_NAME = 3
@@ -67,7 +69,7 @@ def _split(text: str, lexicon: Lexicon) -> list[Word]:
         if joined and words and (words[-1].key == _SERVANT and key.startswith("ال") or key in _COMPLEMENTS):
             words[-1] = _merged(words[-1], match.end(), key=key)
             continue
-        kind = lexicon.arabic.get(key, Kind.NONE)
+        kind = Kind.NOT if match[0] == _ON else lexicon.arabic.get(key, Kind.NONE)
         words.append(Word(start=start, end=match.end(), key=key, kind=kind, joined=joined))
     return words
 
@@ -191,8 +193,9 @@ def _given_first(board: Board, words: list[Word], at: int) -> int:
         if words[at].sure(Kind.GIVEN):
             board.put("PERSON_NAME_AMBIGUOUS", span, rule="given")
         return past
-    particle = any(word.key in _FAMILY for word in words[at + 1 : past])
-    if particle or any(word.sure(Kind.NAME) for word in words[at:past]):
+    particle = any(word.key in _PARTICLES for word in words[at + 1 : past])
+    origin = any(word.origin and not word.kind & Kind.WORD for word in words[at + 1 : past])
+    if particle or origin or words[at].sure(Kind.GIVEN):
         board.put("PERSON_NAME", span, rule="given_family")
     elif words[at + 1].kind & Kind.NAME:
         board.put("PERSON_NAME_AMBIGUOUS", span, rule="everyday_words")

@@ -9,7 +9,7 @@ from mragaudit.leaks.nel.lexicon import Lexicon
 from mragaudit.pii import email, phone, ssn
 from mragaudit.text import normalise
 
-_MASK = frozenset("*•·●…█▇#")
+_MASK = frozenset("*•●…█▇#")
 _DIGITS_AT_END = re.compile(r"[._-]?[0-9]{1,4}\Z")
 _CROSSES = re.compile(r"(?:x+|\.*|_+)\Z")
 _USER_OF_URL = re.compile(r"://[^/\s@]{0,80}\Z")
@@ -43,7 +43,7 @@ def _email_type(text: str, span: tuple[int, int], *, lexicon: Lexicon) -> tuple[
         return "HANDLE_URL", "file_name"
     if _USER_OF_URL.search(text, max(0, start - 100), start) or _REMOTE_PATH.match(text, end):
         return "HANDLE_URL", "remote"
-    if ".." in local or (start > 0 and text[start - 1] in _MASK):
+    if ".." in local or _masked_before(text, span):
         return "EMAIL_PLACEHOLDER", "masked"
     mailbox = local.partition("+")[0]
     stem = _DIGITS_AT_END.sub("", mailbox)
@@ -52,6 +52,13 @@ def _email_type(text: str, span: tuple[int, int], *, lexicon: Lexicon) -> tuple[
     if mailbox in lexicon.role_locals:
         return "EMAIL_ROLE", "role"
     return "EMAIL_REAL", "address"
+
+
+def _masked_before(text: str, span: tuple[int, int]) -> bool:
+    """Whether masked characters lead up to the address; the same ones behind it make them bold type instead."""
+    start, end = span
+    mark = text[start - 1 : start]
+    return mark in _MASK and not (mark == "*" and text[end : end + 1] == "*")
 
 
 def find_links(board: Board, lexicon: Lexicon) -> None:  # noqa: ARG001  # all rules are called alike

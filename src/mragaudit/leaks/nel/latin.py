@@ -169,7 +169,9 @@ def _kind(token: str, lexicon: Lexicon) -> Kind:
         return lexicon.latin.get(key[:-2], Kind.NONE)
     parts = [lexicon.latin.get(part, Kind.NONE) for part in key.split("-")]
     given = parts[0] & Kind.GIVEN if all(part & Kind.GIVEN for part in parts) else Kind.NONE
-    surname = Kind.SURNAME if any(part & Kind.SURNAME for part in parts) else Kind.NONE
+    surname = Kind.NONE
+    for part in parts:
+        surname |= part & (Kind.SURNAME | Kind.SUFFICES)
     word = Kind.WORD if all(part & Kind.WORD for part in parts) else Kind.NONE
     return given | surname | word | _suffix_kind(key, lexicon)
 
@@ -211,6 +213,8 @@ def _behind_connector(reader: Reader, at: int, *, item: str, rule: str) -> int:
     if not reader.follows(past) or not reader.words[past].capital or reader.words[past].kind & Kind.NOT:
         return at
     past = min(reader.chain_end(past), past + 4)
+    if reader.follows(past) and reader.words[past].particle and reader.follows(past + 1) and reader.words[past + 1].capital:
+        past += 2
     reader.board.put("ADDRESS" if item == "ADDRESS" else "ORG_TITLE", reader.span(at, past), rule=rule)
     return past
 
@@ -307,7 +311,8 @@ def _comma(reader: Reader, at: int) -> int:
     word, second = reader.words[at], at + 1
     if not word.kind & Kind.SURNAME or second >= len(reader.words) or not reader.free(second):
         return at
-    after_name = at > 0 and word.joined and reader.words[at - 1].nameable
+    before = reader.words[at - 1] if at > 0 and word.joined else None
+    after_name = before is not None and before.capital and bool(before.kind & Kind.GIVEN)
     if after_name or reader.board.text[word.end : reader.words[second].start] != ", ":
         return at
     past = second
@@ -324,7 +329,7 @@ def _comma(reader: Reader, at: int) -> int:
 
 def _given_first(reader: Reader, at: int) -> int:
     """Take a given name with what follows of it: more given names, initials, particles, the family name."""
-    if not reader.words[at].kind & Kind.GIVEN:
+    if not reader.words[at].kind & Kind.GIVEN or _opens_sentence(reader, at):
         return at
     past = at + 1
     while past < at + 4 and reader.follows(past) and _given_or_initial(reader.words[past]):
@@ -341,6 +346,18 @@ def _given_first(reader: Reader, at: int) -> int:
     kind, rule = ("PERSON_NAME", "given_family") if certain else ("PERSON_NAME_AMBIGUOUS", "ordinary_words")
     reader.board.put("PERSON_NAME" if kind == "PERSON_NAME" else "PERSON_NAME_AMBIGUOUS", reader.span(at, family), rule=rule)
     return family
+
+
+def _opens_sentence(reader: Reader, at: int) -> bool:
+    """Whether the name is an ordinary word here: it begins a sentence, and a whole name follows ("Jana Amos Omari")."""
+    if not reader.words[at].kind & Kind.FUNCTION or not reader.follows(at + 1):
+        return False
+    first = reader.words[at + 1]
+    if not first.capital or not reader.follows(at + 2) or not reader.words[at + 2].capital:
+        return False
+    family = reader.words[at + 2]
+    known = bool(first.kind & Kind.GIVEN) or first.unknown
+    return (known and bool(family.kind & Kind.SURNAME)) or (first.sure(Kind.GIVEN) and family.unknown)
 
 
 def _given_or_initial(word: Word) -> bool:
@@ -389,8 +406,10 @@ def _unknown_given(reader: Reader, at: int) -> int:
     if not (word.unknown or word.kind & Kind.SURNAME) or not reader.follows(second) or not reader.words[second].capital:
         return at
     surname = reader.words[second]
-    if not surname.sure(Kind.SURNAME):
+    if not surname.sure(Kind.SURNAME) or _opens_sentence(reader, at):
         return at
+    if word.unknown and reader.board.text.startswith(", ", surname.end) and not surname.kind & Kind.SUFFICES:
+        return at  # "Yesterday Weber, Anna"
     if surname.kind & Kind.SUFFICES:
         reader.board.put("PERSON_NAME", reader.span(at, second + 1), rule="unknown_family")
     else:

@@ -16,6 +16,7 @@ from mragaudit.errors import ConfigError
 from mragaudit.provenance import tree_sha256
 from mragaudit.resources import resource_folder
 from mragaudit.text import normalise, without_marks
+from mragaudit.text.function_words import FUNCTION_WORDS
 
 
 class Kind(IntFlag):
@@ -37,6 +38,8 @@ class Kind(IntFlag):
     HONORIFIC = 512
     SUFFICES = 1024
     # a surname before which an unknown capitalised word is a given name
+    FUNCTION = 2048
+    # a name that begins sentences as an ordinary word, too
     NAME = GIVEN | SURNAME
 
 
@@ -104,6 +107,7 @@ class HanLexicon:
     surnames: frozenset[str]
     compound_surnames: frozenset[str]
     given: frozenset[str]
+    not_given: frozenset[str]
     words: frozenset[str]
     before: tuple[str, ...]
     after: tuple[str, ...]
@@ -228,16 +232,19 @@ def _latin_kinds(languages: Iterable[LatinWords]) -> dict[str, Kind]:
         ):
             for word in text.split():
                 _add(kinds, _spellings(word), kind)
+    for known in FUNCTION_WORDS.values():
+        _add(kinds, map(latin_key, known), Kind.NOT)
     return _with_names_that_are_words(kinds)
 
 
 def _with_names_that_are_words(kinds: dict[str, Kind]) -> dict[str, Kind]:
     """Turn what is both a name and no part of one (June, Paris) into a name that is a word as well."""
     not_name = Kind.NOT | Kind.TITLE | Kind.PROJECT | Kind.HEAD | Kind.ORGANISATION
-    return {
-        key: (kind | Kind.WORD) & ~Kind.NOT if kind & Kind.NAME and kind & not_name else kind
-        for key, kind in kinds.items()
-    }
+    both = {key: kind for key, kind in kinds.items() if kind & Kind.NAME and kind & not_name}
+    for key, kind in both.items():
+        function = Kind.FUNCTION if kind & Kind.NOT else Kind.NONE
+        kinds[key] = (kind | Kind.WORD | function) & ~Kind.NOT
+    return kinds
 
 
 def _arabic_kinds(languages: Iterable[ArabicWords]) -> dict[str, Kind]:
@@ -268,6 +275,7 @@ def _han_lexicon(languages: Iterable[HanWords]) -> HanLexicon:
         surnames=frozenset(every("surnames")),
         compound_surnames=frozenset(every("compound_surnames")),
         given=frozenset(every("given")) - frozenset(every("not_given")),
+        not_given=frozenset(every("not_given")),
         words=frozenset(every("words")),
         before=tuple(dict.fromkeys(every("before"))),
         after=tuple(dict.fromkeys(every("after"))),
