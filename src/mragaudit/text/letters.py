@@ -6,7 +6,9 @@ import re
 import unicodedata
 
 # Cyrillic and Greek letters drawn like Latin ones (Unicode Technical Standard 39, confusables.txt; the common ones).
-_LOOKALIKES = str.maketrans("АВЕКМНОРСТУХІЈЅаеорсухіјѕԁԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧονα", "ABEKMHOPCTYXIJSaeopcyxijsdqwABEZHIKMNOPTYXova")
+_LOOKALIKES = str.maketrans(
+    "АВЕКМНОРСТУХІЈЅаеорсухіјѕԁԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧονα", "ABEKMHOPCTYXIJSaeopcyxijsdqwABEZHIKMNOPTYXova"
+)
 _MIXED = re.compile(r"(?=[a-zA-Z]*[Ͱ-ӿԀ-ԯ])(?=[Ͱ-ӿԀ-ԯ]{0,64}[a-zA-Z])[A-Za-zͰ-ӿԀ-ԯ]{2,64}")
 
 

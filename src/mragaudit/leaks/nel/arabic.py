@@ -66,12 +66,17 @@ def _split(text: str, lexicon: Lexicon) -> list[Word]:
         start = match.start() + _prefix_length(key, lexicon)
         key = key[start - match.start() :]
         past = match.end()
-        if joined and words and (words[-1].key == _SERVANT and key.startswith("ال") or key in _COMPLEMENTS):
+        if joined and words and _completes(words[-1], key):
             words[-1] = _merged(words[-1], match.end(), key=key)
             continue
         kind = Kind.NOT if match[0] == _ON else lexicon.arabic.get(key, Kind.NONE)
         words.append(Word(start=start, end=match.end(), key=key, kind=kind, joined=joined))
     return words
+
+
+def _completes(first: Word, key: str) -> bool:
+    """Whether the word makes one name with the word before: "عبد الله", "نور الدين"."""
+    return key in _COMPLEMENTS or (first.key == _SERVANT and key.startswith("ال"))
 
 
 def _gap(gap: str) -> bool:
@@ -116,7 +121,7 @@ def _step(board: Board, words: list[Word], at: int) -> int:
 def _institution(board: Board, words: list[Word], at: int) -> int:
     """Take an institution, street or place with the names behind it."""
     past = at + 1
-    while past < at + 5 and _follows(board, words, past) and _belongs(words[past]):  # noqa: PLR2004  # "جامعة الملك سعود"
+    while past < at + 5 and _follows(board, words, past) and _belongs(words[past]):
         past += 1
     if past == at + 1:
         return past

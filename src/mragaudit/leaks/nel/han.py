@@ -9,6 +9,7 @@ from mragaudit.leaks.nel.items import Board
 from mragaudit.leaks.nel.lexicon import HanLexicon, Lexicon
 
 _RUN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]+")
+_ONE = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 _FOREIGN = re.compile(r"[\u4e00-\u9fff]{1,6}(?:[·・•][\u4e00-\u9fff]{1,6}){1,3}")
 _LONGEST_WORD = 4
 
@@ -91,7 +92,7 @@ def _surname_length(text: str, at: int, *, end: int, han: HanLexicon) -> int:
 
 def _candidate(board: Board, span: tuple[int, int], *, given_count: int, end: int, han: HanLexicon) -> Candidate:
     text, (start, past) = board.text, span
-    begins = start == 0 or not _RUN.match(text, start - 1) or not board.free(start - 1, start)
+    begins = start == 0 or not _ONE.match(text, start - 1) or not board.free(start - 1, start)
     before = text[max(0, start - 3) : start]
     titled = text.startswith(han.honorifics, past)
     return Candidate(

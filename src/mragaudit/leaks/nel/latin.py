@@ -19,7 +19,9 @@ _GAP = re.compile(r"[*_`]{0,3} (?:& )?[*_`]{0,3}")
 _NUMBER_BEFORE = re.compile(r"[0-9]{1,5}[A-Za-z]?,? \Z")
 _NUMBER_AFTER = re.compile(r" (?:[Nn]r\.? |[Nn]o\.? |namba )?[0-9]{1,4}[a-z]?(?![0-9])")
 _FAMILY_PREFIX = re.compile(r"(?:O'|Mc|Mac)[A-Z]|(?:al|Al|el|El)-[A-Z]")
-_PARTICLES = frozenset("von van de der den des del della di da dos du la le zu zum zur vom ten ter bin bint binti ibn ben al el wa".split())
+_PARTICLES = frozenset(
+    "von van de der den des del della di da dos du la le zu zum zur vom ten ter bin bint binti ibn ben al el wa".split()
+)
 _CONNECTORS = frozenset("of for the ya wa la cha za vya der des für von".split())
 _NEVER = Kind.NOT | Kind.TITLE | Kind.ORGANISATION | Kind.PROJECT | Kind.STREET | Kind.HEAD | Kind.HONORIFIC
 _AHEAD = 8
@@ -134,8 +136,13 @@ def _split(text: str, lexicon: Lexicon) -> list[Word]:
         token = match[0]
         if token.endswith(".") and not _keeps_dot(token, lexicon):
             token, end = token[:-1], end - 1
-        code = text[end : end + 1].isdecimal() or (text[end : end + 1] in {"-", "_"} and text[end + 1 : end + 2].isdecimal())
-        code = code or (start > 0 and (text[start - 1].isdecimal() or text[start - 1] in "@#_" and text[start - 2 : start - 1] != "_"))
+        code = text[end : end + 1].isdecimal() or (
+            text[end : end + 1] in {"-", "_"} and text[end + 1 : end + 2].isdecimal()
+        )
+        code = code or (
+            start > 0
+            and (text[start - 1].isdecimal() or (text[start - 1] in "@#_" and text[start - 2 : start - 1] != "_"))
+        )
         gap = text[past:start] if past >= 0 else ""
         words.append(
             Word(
@@ -143,7 +150,7 @@ def _split(text: str, lexicon: Lexicon) -> list[Word]:
                 end=end,
                 text=token,
                 kind=_kind(token, lexicon),
-                capital=token[0].isupper() and not code or bool(_FAMILY_PREFIX.match(token)),
+                capital=(token[0].isupper() and not code) or bool(_FAMILY_PREFIX.match(token)),
                 joined=past >= 0 and len(gap) < 10 and _GAP.fullmatch(gap) is not None,  # noqa: PLR2004  # longest gap
                 amp="&" in gap,
             )
@@ -213,7 +220,12 @@ def _behind_connector(reader: Reader, at: int, *, item: str, rule: str) -> int:
     if not reader.follows(past) or not reader.words[past].capital or reader.words[past].kind & Kind.NOT:
         return at
     past = min(reader.chain_end(past), past + 4)
-    if reader.follows(past) and reader.words[past].particle and reader.follows(past + 1) and reader.words[past + 1].capital:
+    if (
+        reader.follows(past)
+        and reader.words[past].particle
+        and reader.follows(past + 1)
+        and reader.words[past + 1].capital
+    ):
         past += 2
     reader.board.put("ADDRESS" if item == "ADDRESS" else "ORG_TITLE", reader.span(at, past), rule=rule)
     return past
@@ -344,7 +356,9 @@ def _given_first(reader: Reader, at: int) -> int:
         return past
     certain = _certain(reader.words[at:past], reader.words[past:family])
     kind, rule = ("PERSON_NAME", "given_family") if certain else ("PERSON_NAME_AMBIGUOUS", "ordinary_words")
-    reader.board.put("PERSON_NAME" if kind == "PERSON_NAME" else "PERSON_NAME_AMBIGUOUS", reader.span(at, family), rule=rule)
+    reader.board.put(
+        "PERSON_NAME" if kind == "PERSON_NAME" else "PERSON_NAME_AMBIGUOUS", reader.span(at, family), rule=rule
+    )
     return family
 
 
@@ -372,7 +386,11 @@ def _family_end(reader: Reader, at: int) -> int:
     if not reader.follows(first):
         return at
     word = reader.words[first]
-    if not (word.kind & Kind.SURNAME or word.unknown or (first > at and word.nameable)) or not word.capital or word.initial:
+    if (
+        not (word.kind & Kind.SURNAME or word.unknown or (first > at and word.nameable))
+        or not word.capital
+        or word.initial
+    ):
         return at
     past = first + 1
     double = reader.follows(past) and reader.words[past].capital and reader.words[past].sure(Kind.SURNAME)

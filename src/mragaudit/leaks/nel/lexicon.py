@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import IntFlag
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeAlias, TypeVar
 
 import msgspec
 import yaml
@@ -17,6 +18,8 @@ from mragaudit.provenance import tree_sha256
 from mragaudit.resources import resource_folder
 from mragaudit.text import normalise, without_marks
 from mragaudit.text.function_words import FUNCTION_WORDS
+
+T = TypeVar("T")
 
 
 class Kind(IntFlag):
@@ -87,11 +90,22 @@ class HanWords(_Words, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
     transliteration: str = ""
 
 
+Language: TypeAlias = LatinWords | ArabicWords | HanWords
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file of one language, whose key `script` says which words it holds."""
+
+    language: Language
+
+
 class Placeholders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Conventions of what stands for a person or an address without being one."""
 
     names: tuple[str, ...]
+    field_names: tuple[str, ...]
     email_locals: str
+    email_words: str
     email_domains: str
     role_locals: str
     name_tags: str
@@ -129,7 +143,10 @@ class Lexicon:
     arabic: Mapping[str, Kind]
     han: HanLexicon
     placeholder_names: re.Pattern[str]
+    field_names: re.Pattern[str]
+    # placeholders only where a name is announced
     email_locals: frozenset[str]
+    email_words: frozenset[str]
     email_domains: frozenset[str]
     role_locals: frozenset[str]
     name_tags: frozenset[str]
@@ -139,6 +156,9 @@ class Lexicon:
 
 
 _ALEF_YA = str.maketrans("أإآٱيةؤئ", "ااااىهوى")
+
+
+_SPELLED_OUT: dict[int, str] = {ord("ä"): "ae", ord("ö"): "oe", ord("ü"): "ue"}
 
 
 @lru_cache(maxsize=65536)
@@ -163,7 +183,7 @@ def read_lexicon(resources: str = "resources") -> Lexicon:
     folder = _folder(resources)
     placeholders = _read(folder / "placeholders.yaml", Placeholders)
     files = [path for path in sorted(folder.glob("*.yaml")) if path.name != "placeholders.yaml"]
-    languages = [_read(path, LatinWords | ArabicWords | HanWords) for path in files]
+    languages = [_read_language(path) for path in files]
     latin = [words for words in languages if isinstance(words, LatinWords)]
     arabic = [words for words in languages if isinstance(words, ArabicWords)]
     han = [words for words in languages if isinstance(words, HanWords)]
@@ -175,6 +195,8 @@ def read_lexicon(resources: str = "resources") -> Lexicon:
         arabic=_arabic_kinds(arabic),
         han=_han_lexicon(han),
         placeholder_names=_phrase_pattern(placeholders.names),
+        field_names=_phrase_pattern(placeholders.field_names),
+        email_words=_folded(placeholders.email_words),
         email_locals=_folded(placeholders.email_locals),
         email_domains=_folded(placeholders.email_domains),
         role_locals=_folded(placeholders.role_locals),
@@ -189,9 +211,15 @@ def _folder(resources: str) -> Path:
     return resource_folder(resources) / "hook_audit" / "nel"
 
 
-def _read(path: Path, kind: type[msgspec.Struct] | object) -> object:
+def _read_language(path: Path) -> Language:
+    return _read(path, _File, key="language").language
+
+
+def _read(path: Path, kind: type[T], *, key: str = "") -> T:
+    """Return the content of a file as a record, or as the member `key` of one."""
     try:
-        return msgspec.convert(yaml.safe_load(path.read_text(encoding="utf-8")), kind)
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return msgspec.convert({key: content} if key else content, kind)
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: this file of the NEL_strict lexicon is missing") from error
     except (msgspec.ValidationError, yaml.YAMLError, UnicodeDecodeError) as error:
@@ -205,7 +233,7 @@ def _folded(words: str) -> frozenset[str]:
 def _spellings(word: str) -> Iterator[str]:
     """Yield the keys of a Latin word: without marks, and with German umlauts spelled out."""
     yield latin_key(word)
-    spelled = normalise(word, casefold=True).text.translate(str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"}))
+    spelled = normalise(word, casefold=True).text.translate(_SPELLED_OUT)
     yield without_marks(spelled)
 
 
@@ -304,6 +332,6 @@ def _phrase_pattern(phrases: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern for whole phrases in text with folded case."""
     forms = sorted({normalise(phrase, casefold=True).text for phrase in phrases}, key=len, reverse=True)
     latin = "|".join(re.escape(form).replace(r"\ ", " ") for form in forms if form[0] < "\u0530")
-    others = "|".join(re.escape(form).replace(r"\ ", " ") for form in forms if form[0] >= "\u3000")
+    others = "|".join(re.escape(form).replace(r"\ ", " ") for form in forms if form[0] >= "\u3000") or r"(?!)"
     middle = "|".join(re.escape(form).replace(r"\ ", " ") for form in forms if "\u0530" <= form[0] < "\u3000")
     return re.compile(rf"(?<![^\W\d_])(?:{latin}|{middle})(?![^\W\d_])|(?:{others})")
