@@ -31,7 +31,7 @@ class Word:
     start: int
     end: int
     key: str
-    kind: Kind
+    kind: int
     joined: bool
 
     @property
@@ -44,7 +44,7 @@ class Word:
         """Whether it has the form of a name of origin ("المصري")."""
         return not self.kind & _NEVER and _ORIGIN.fullmatch(self.key) is not None
 
-    def sure(self, kind: Kind) -> bool:
+    def sure(self, kind: int) -> bool:
         """Whether it is a name of the kind and no everyday word."""
         return bool(self.kind & kind) and not self.kind & Kind.WORD
 

@@ -16,8 +16,8 @@ _CROSSES = re.compile(r"(?:x+|\.*|_+)\Z")
 _USER_OF_URL = re.compile(r"://[^/\s@]{0,80}\Z")
 _REMOTE_PATH = re.compile(r":[A-Za-z0-9_.~-]{1,64}/")
 _NO_TOP_LEVEL = frozenset(
-    "avif bmp cfg conf css csv dll doc docx exe gif htm html ini jar jpeg jpg json log mp3 mp4 pdf png ppt pptx svg sql "
-    "tar tif tiff tmp toml txt wav webp xls xlsx xml yaml yml".split()
+    "avif bmp cfg conf css csv dll doc docx exe gif htm html ini jar jpeg jpg json log mp3 mp4 pdf png ppt pptx svg "
+    "sql tar tif tiff tmp toml txt wav webp xls xlsx xml yaml yml".split()
 )
 _MASKED = re.compile(r"[\]】>)}*•●█] ?@(?:[A-Za-z0-9-]{1,63}\.){1,6}[A-Za-z]{2,24}")
 _URL = re.compile(

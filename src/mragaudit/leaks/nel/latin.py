@@ -35,7 +35,7 @@ class Word:
     start: int
     end: int
     text: str
-    kind: Kind
+    kind: int
     capital: bool
     joined: bool
     # to the word before, by nothing but a space
@@ -62,7 +62,7 @@ class Word:
         """Whether no list has it and it is written like a name, not like an abbreviation."""
         return self.capital and self.kind == Kind.NONE and len(self.text) > 1 and not self.text.isupper()
 
-    def sure(self, kind: Kind) -> bool:
+    def sure(self, kind: int) -> bool:
         """Whether it is a name of the kind and no ordinary word."""
         return bool(self.kind & kind) and not self.kind & Kind.WORD
 
@@ -165,7 +165,7 @@ def _keeps_dot(token: str, lexicon: Lexicon) -> bool:
     return len(token) == 2 or bool(kind & (Kind.HONORIFIC | Kind.HEAD))  # noqa: PLR2004  # a letter and its dot
 
 
-def _kind(token: str, lexicon: Lexicon) -> Kind:
+def _kind(token: str, lexicon: Lexicon) -> int:
     key = latin_key(token)
     known = lexicon.latin.get(key, Kind.NONE)
     if known or ("-" not in key and "'" not in key):
@@ -183,7 +183,7 @@ def _kind(token: str, lexicon: Lexicon) -> Kind:
     return given | surname | word | _suffix_kind(key, lexicon)
 
 
-def _suffix_kind(key: str, lexicon: Lexicon) -> Kind:
+def _suffix_kind(key: str, lexicon: Lexicon) -> int:
     """Return STREET for a German compound whose last part is a street word."""
     return Kind.STREET if key.endswith(lexicon.street_suffixes) and len(key) > 7 else Kind.NONE  # noqa: PLR2004  # "Ring"
 

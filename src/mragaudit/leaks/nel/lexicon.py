@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import IntFlag
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -22,8 +21,8 @@ from mragaudit.text.function_words import FUNCTION_WORDS
 T = TypeVar("T")
 
 
-class Kind(IntFlag):
-    """What a Latin or Arabic word may be; a word may be several things."""
+class Kind:
+    """What a Latin or Arabic word may be, as bits of one number; a word may be several things."""
 
     NONE = 0
     GIVEN = 1
@@ -135,12 +134,12 @@ class HanLexicon:
 class Lexicon:
     """Everything that the rules look up."""
 
-    latin: Mapping[str, Kind]
+    latin: Mapping[str, int]
     label: re.Pattern[str]
     # in folded text, up to where the name begins
     street_suffixes: tuple[str, ...]
     street_heads: frozenset[str]
-    arabic: Mapping[str, Kind]
+    arabic: Mapping[str, int]
     han: HanLexicon
     placeholder_names: re.Pattern[str]
     field_names: re.Pattern[str]
@@ -237,13 +236,13 @@ def _spellings(word: str) -> Iterator[str]:
     yield without_marks(spelled)
 
 
-def _add(kinds: dict[str, Kind], keys: Iterable[str], kind: Kind) -> None:
+def _add(kinds: dict[str, int], keys: Iterable[str], kind: int) -> None:
     for key in keys:
         kinds[key] = kinds.get(key, Kind.NONE) | kind
 
 
-def _latin_kinds(languages: Iterable[LatinWords]) -> dict[str, Kind]:
-    kinds: dict[str, Kind] = {}
+def _latin_kinds(languages: Iterable[LatinWords]) -> dict[str, int]:
+    kinds: dict[str, int] = {}
     for words in languages:
         surname = Kind.SURNAME | (Kind.SUFFICES if words.surnames_suffice else Kind.NONE)
         for text, kind in (
@@ -265,7 +264,7 @@ def _latin_kinds(languages: Iterable[LatinWords]) -> dict[str, Kind]:
     return _with_names_that_are_words(kinds)
 
 
-def _with_names_that_are_words(kinds: dict[str, Kind]) -> dict[str, Kind]:
+def _with_names_that_are_words(kinds: dict[str, int]) -> dict[str, int]:
     """Turn what is both a name and no part of one (June, Paris) into a name that is a word as well."""
     not_name = Kind.NOT | Kind.TITLE | Kind.PROJECT | Kind.HEAD | Kind.ORGANISATION
     both = {key: kind for key, kind in kinds.items() if kind & Kind.NAME and kind & not_name}
@@ -275,8 +274,8 @@ def _with_names_that_are_words(kinds: dict[str, Kind]) -> dict[str, Kind]:
     return kinds
 
 
-def _arabic_kinds(languages: Iterable[ArabicWords]) -> dict[str, Kind]:
-    kinds: dict[str, Kind] = {}
+def _arabic_kinds(languages: Iterable[ArabicWords]) -> dict[str, int]:
+    kinds: dict[str, int] = {}
     for words in languages:
         for text, kind in (
             (words.given, Kind.GIVEN),
