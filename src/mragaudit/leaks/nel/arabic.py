@@ -14,9 +14,11 @@ _COMPLEMENTS = frozenset(arabic_key(word) for word in "الله الدين ال�
 _PARTICLES = frozenset(arabic_key(word) for word in "بن ابن بنت آل أبو ابو أم بو ولد بني".split())
 _FAMILY = frozenset(arabic_key(word) for word in "آل بن ابن بنت".split())
 # The family behind them is named before: "X آل Y", "X بن Y".
+# As it stands in the text: the key of "on" is that of the name Ali.
+_ON = "على"
 _KUNYA = frozenset(arabic_key(word) for word in "أبو ابو أم".split())
 _PREFIXES = "وفبلك"
-_ORIGIN = re.compile(r"ال[\u0621-\u064a]{2,12}[يىه]")
+_ORIGIN = re.compile(r"ال[\u0621-\u064a]{2,12}[ىه]|(?!ى|ت|ن|س)[\u0621-\u064a]{3,12}ى")
 _NEVER = Kind.NOT | Kind.TITLE | Kind.ORGANISATION | Kind.STREET | Kind.HEAD | Kind.HONORIFIC
 _AHEAD = 8
 _MIN_NAME = 3
@@ -29,7 +31,7 @@ class Word:
     start: int
     end: int
     key: str
-    kind: Kind
+    kind: int
     joined: bool
 
     @property
@@ -42,7 +44,7 @@ class Word:
         """Whether it has the form of a name of origin ("المصري")."""
         return not self.kind & _NEVER and _ORIGIN.fullmatch(self.key) is not None
 
-    def sure(self, kind: Kind) -> bool:
+    def sure(self, kind: int) -> bool:
         """Whether it is a name of the kind and no everyday word."""
         return bool(self.kind & kind) and not self.kind & Kind.WORD
 
@@ -64,12 +66,17 @@ def _split(text: str, lexicon: Lexicon) -> list[Word]:
         start = match.start() + _prefix_length(key, lexicon)
         key = key[start - match.start() :]
         past = match.end()
-        if joined and words and (words[-1].key == _SERVANT and key.startswith("ال") or key in _COMPLEMENTS):
+        if joined and words and _completes(words[-1], key):
             words[-1] = _merged(words[-1], match.end(), key=key)
             continue
-        kind = lexicon.arabic.get(key, Kind.NONE)
+        kind = Kind.NOT if match[0] == _ON else lexicon.arabic.get(key, Kind.NONE)
         words.append(Word(start=start, end=match.end(), key=key, kind=kind, joined=joined))
     return words
+
+
+def _completes(first: Word, key: str) -> bool:
+    """Whether the word makes one name with the word before: "عبد الله", "نور الدين"."""
+    return key in _COMPLEMENTS or (first.key == _SERVANT and key.startswith("ال"))
 
 
 def _gap(gap: str) -> bool:
@@ -114,7 +121,7 @@ def _step(board: Board, words: list[Word], at: int) -> int:
 def _institution(board: Board, words: list[Word], at: int) -> int:
     """Take an institution, street or place with the names behind it."""
     past = at + 1
-    while past < at + 5 and _follows(board, words, past) and _belongs(words[past]):  # noqa: PLR2004  # "جامعة الملك سعود"
+    while past < at + 5 and _follows(board, words, past) and _belongs(words[past]):
         past += 1
     if past == at + 1:
         return past
@@ -191,8 +198,9 @@ def _given_first(board: Board, words: list[Word], at: int) -> int:
         if words[at].sure(Kind.GIVEN):
             board.put("PERSON_NAME_AMBIGUOUS", span, rule="given")
         return past
-    particle = any(word.key in _FAMILY for word in words[at + 1 : past])
-    if particle or any(word.sure(Kind.NAME) for word in words[at:past]):
+    particle = any(word.key in _PARTICLES for word in words[at + 1 : past])
+    origin = any(word.origin and not word.kind & Kind.WORD for word in words[at + 1 : past])
+    if particle or origin or words[at].sure(Kind.GIVEN):
         board.put("PERSON_NAME", span, rule="given_family")
     elif words[at + 1].kind & Kind.NAME:
         board.put("PERSON_NAME_AMBIGUOUS", span, rule="everyday_words")

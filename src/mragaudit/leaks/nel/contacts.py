@@ -9,16 +9,17 @@ from mragaudit.leaks.nel.lexicon import Lexicon
 from mragaudit.pii import email, phone, ssn
 from mragaudit.text import normalise
 
-_MASK = frozenset("*•·●…█▇#")
+_MASK = frozenset("*•●…█▇#")
 _DIGITS_AT_END = re.compile(r"[._-]?[0-9]{1,4}\Z")
+_PARTS = re.compile(r"[._-]")
 _CROSSES = re.compile(r"(?:x+|\.*|_+)\Z")
 _USER_OF_URL = re.compile(r"://[^/\s@]{0,80}\Z")
 _REMOTE_PATH = re.compile(r":[A-Za-z0-9_.~-]{1,64}/")
 _NO_TOP_LEVEL = frozenset(
-    "avif bmp cfg conf css csv dll doc docx exe gif gz htm html ico ini jar jpeg jpg js json lock log mp3 mp4 pdf png ppt "
-    "pptx py svg sql tar tif tiff tmp toml ts txt wav webp xls xlsx xml yaml yml".split()
+    "avif bmp cfg conf css csv dll doc docx exe gif htm html ini jar jpeg jpg json log mp3 mp4 pdf png ppt pptx svg "
+    "sql tar tif tiff tmp toml txt wav webp xls xlsx xml yaml yml".split()
 )
-_MASKED = re.compile(r"(?:[\]】>)}]|[*•●█]{2,})[ ]?@(?:[A-Za-z0-9-]{1,63}\.){1,6}[A-Za-z]{2,24}")
+_MASKED = re.compile(r"[\]】>)}*•●█] ?@(?:[A-Za-z0-9-]{1,63}\.){1,6}[A-Za-z]{2,24}")
 _URL = re.compile(
     r"(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+.-]{1,15}://|www\.)[^\s<>\"'`)\]}|\u0600-\u06ff\u3000-\u9fff]{1,2048}"
 )
@@ -43,15 +44,23 @@ def _email_type(text: str, span: tuple[int, int], *, lexicon: Lexicon) -> tuple[
         return "HANDLE_URL", "file_name"
     if _USER_OF_URL.search(text, max(0, start - 100), start) or _REMOTE_PATH.match(text, end):
         return "HANDLE_URL", "remote"
-    if ".." in local or (start > 0 and text[start - 1] in _MASK):
+    if ".." in local or _masked_before(text, span):
         return "EMAIL_PLACEHOLDER", "masked"
     mailbox = local.partition("+")[0]
     stem = _DIGITS_AT_END.sub("", mailbox)
-    if _CROSSES.match(mailbox) or stem in lexicon.email_locals or domain in lexicon.email_domains:
+    sample = not lexicon.email_words.isdisjoint(_PARTS.split(mailbox))
+    if sample or _CROSSES.match(mailbox) or stem in lexicon.email_locals or domain in lexicon.email_domains:
         return "EMAIL_PLACEHOLDER", "convention"
     if mailbox in lexicon.role_locals:
         return "EMAIL_ROLE", "role"
     return "EMAIL_REAL", "address"
+
+
+def _masked_before(text: str, span: tuple[int, int]) -> bool:
+    """Whether masked characters lead up to the address; the same ones behind it make them bold type instead."""
+    start, end = span
+    mark = text[start - 1 : start]
+    return mark in _MASK and not (mark == "*" and text[end : end + 1] == "*")
 
 
 def find_links(board: Board, lexicon: Lexicon) -> None:  # noqa: ARG001  # all rules are called alike

@@ -30,9 +30,10 @@ class NelCounts:
 
 
 def item_key(item: Item) -> tuple[ItemType, str]:
-    """Return what makes two items one: the type, and the text without case, marks of layout and order of name parts.
+    """Return what makes two items one: the type, and the normal form of the text.
 
-    Telephone numbers and ids are compared by their digits, names by their parts in any order, the rest letter by letter.
+    Telephone numbers and ids are compared by their digits, names by their parts in any order, the rest as a whole,
+    all without case and invisible characters.
     """
     folded = normalise(item.text, casefold=True, drop_vowel_points=True).text
     if item.type in {"PHONE", "ID"}:

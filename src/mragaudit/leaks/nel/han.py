@@ -9,6 +9,7 @@ from mragaudit.leaks.nel.items import Board
 from mragaudit.leaks.nel.lexicon import HanLexicon, Lexicon
 
 _RUN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]+")
+_ONE = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 _FOREIGN = re.compile(r"[\u4e00-\u9fff]{1,6}(?:[·・•][\u4e00-\u9fff]{1,6}){1,3}")
 _LONGEST_WORD = 4
 
@@ -24,6 +25,10 @@ class Candidate:
     right: bool
     titled: bool
     labelled: bool
+    given: bool
+    # all characters behind the surname are usual in given names
+    possible: bool
+    # none of them is a word of grammar
 
 
 def find(board: Board, lexicon: Lexicon) -> None:
@@ -40,11 +45,17 @@ def _put_foreign(board: Board, match: re.Match[str], *, han: HanLexicon) -> None
     """Put the name from the first character that is used for transliteration to the last."""
     parts = re.split(r"[·・•]", match[0])
     head = len(parts[0]) - _tail(parts[0], han=han)
-    last = _head(parts[-1], han=han)
+    last = _foreign_end(parts[-1], han=han)
     inner = all(_head(part, han=han) == len(part) for part in parts[1:-1])
     if inner and head < len(parts[0]) and last > 0:
         end = match.end() - len(parts[-1]) + last
         board.put("PERSON_NAME", (match.start() + head, end), rule="middle_dot")
+
+
+def _foreign_end(part: str, *, han: HanLexicon) -> int:
+    """Return where the last part ends: before a word that may follow a name, else with the last fitting character."""
+    last = _head(part, han=han)
+    return next((index for index in range(2, last) if part.startswith(han.after, index)), last)
 
 
 def _head(part: str, *, han: HanLexicon) -> int:
@@ -64,13 +75,12 @@ def _step(board: Board, at: int, *, end: int, han: HanLexicon) -> int:
     surname = _surname_length(text, at, end=end, han=han)
     if surname == 0 or not board.free(at, at + surname):
         return at + 1
-    for given_count in (2, 1):
-        past = at + surname + given_count
-        if past > end or any(char not in han.given for char in text[at + surname : past]) or not board.free(at, past):
-            continue
-        found = _candidate(board, (at, past), given_count=given_count, end=end, han=han)
-        if _put(board, found, end=end, han=han):
-            return past
+    found = [_candidate(board, (at, at + surname + count), given_count=count, end=end, han=han) for count in (2, 1)]
+    possible = [candidate for candidate in found if candidate.end <= end and board.free(at, candidate.end)]
+    for put in (_put_institution, _put_name, _put_ambiguous):
+        for candidate in possible:
+            if put(board, candidate, end=end, han=han):
+                return candidate.end
     return at + 1
 
 
@@ -82,7 +92,7 @@ def _surname_length(text: str, at: int, *, end: int, han: HanLexicon) -> int:
 
 def _candidate(board: Board, span: tuple[int, int], *, given_count: int, end: int, han: HanLexicon) -> Candidate:
     text, (start, past) = board.text, span
-    begins = start == 0 or not _RUN.match(text, start - 1) or not board.free(start - 1, start)
+    begins = start == 0 or not _ONE.match(text, start - 1) or not board.free(start - 1, start)
     before = text[max(0, start - 3) : start]
     titled = text.startswith(han.honorifics, past)
     return Candidate(
@@ -93,25 +103,36 @@ def _candidate(board: Board, span: tuple[int, int], *, given_count: int, end: in
         right=past == end or titled or text.startswith(han.after, past),
         titled=titled,
         labelled=start in board.labelled,
+        given=all(char in han.given for char in text[past - given_count : past]),
+        possible=not any(char in han.not_given for char in text[past - given_count : past]),
     )
 
 
-def _put(board: Board, found: Candidate, *, end: int, han: HanLexicon) -> bool:
-    """Put the candidate as what it is, or nothing; return whether it was taken."""
+def _put_institution(board: Board, found: Candidate, *, end: int, han: HanLexicon) -> bool:
+    """Put what a person's name begins and a firm, street or place ends."""
+    if not found.given or found.end >= end:
+        return False
+    word = next((word for word in han.not_people if board.text.startswith(word, found.end)), "")
+    if not word:
+        return False
+    span = (found.start, found.end + len(word))
+    kind = han.not_people[word]
+    return board.put("ADDRESS" if kind == "street" else "ORG_TITLE", span, rule=kind)
+
+
+def _put_name(board: Board, found: Candidate, *, end: int, han: HanLexicon) -> bool:  # noqa: ARG001  # called like the others
+    """Put a name that a label, a title, or what stands on both sides of it vouches for."""
     span = (found.start, found.end)
-    followed = next(
-        (kind for word, kind in han.not_people.items() if found.end < end and board.text.startswith(word, found.end)), ""
-    )
-    if followed:
-        length = next(len(word) for word in han.not_people if board.text.startswith(word, found.end))
-        item = "ADDRESS" if followed == "street" else "ORG_TITLE"
-        return board.put("ADDRESS" if item == "ADDRESS" else "ORG_TITLE", (span[0], span[1] + length), rule=followed)
-    if found.labelled and found.right:
+    if found.possible and found.labelled and found.right:
         return board.put("PERSON_NAME", span, rule="label")
-    if found.titled and found.left:
+    if found.possible and found.titled and found.left:
         return board.put("PERSON_NAME", span, rule="honorific")
-    if found.left and found.right:
+    if found.given and found.left and found.right:
         return board.put("PERSON_NAME", span, rule="surroundings")
-    if found.given_count > 1 and (found.left or found.right):
-        return board.put("PERSON_NAME_AMBIGUOUS", span, rule="one_side")
     return False
+
+
+def _put_ambiguous(board: Board, found: Candidate, *, end: int, han: HanLexicon) -> bool:  # noqa: ARG001  # called like the others
+    """Put a name of three characters or more that only one side vouches for."""
+    one_side = found.given and found.given_count > 1 and (found.left or found.right)
+    return one_side and board.put("PERSON_NAME_AMBIGUOUS", (found.start, found.end), rule="one_side")

@@ -19,7 +19,9 @@ _GAP = re.compile(r"[*_`]{0,3} (?:& )?[*_`]{0,3}")
 _NUMBER_BEFORE = re.compile(r"[0-9]{1,5}[A-Za-z]?,? \Z")
 _NUMBER_AFTER = re.compile(r" (?:[Nn]r\.? |[Nn]o\.? |namba )?[0-9]{1,4}[a-z]?(?![0-9])")
 _FAMILY_PREFIX = re.compile(r"(?:O'|Mc|Mac)[A-Z]|(?:al|Al|el|El)-[A-Z]")
-_PARTICLES = frozenset("von van de der den des del della di da dos du la le zu zum zur vom ten ter bin bint binti ibn ben al el wa".split())
+_PARTICLES = frozenset(
+    "von van de der den des del della di da dos du la le zu zum zur vom ten ter bin bint binti ibn ben al el wa".split()
+)
 _CONNECTORS = frozenset("of for the ya wa la cha za vya der des für von".split())
 _NEVER = Kind.NOT | Kind.TITLE | Kind.ORGANISATION | Kind.PROJECT | Kind.STREET | Kind.HEAD | Kind.HONORIFIC
 _AHEAD = 8
@@ -33,7 +35,7 @@ class Word:
     start: int
     end: int
     text: str
-    kind: Kind
+    kind: int
     capital: bool
     joined: bool
     # to the word before, by nothing but a space
@@ -60,7 +62,7 @@ class Word:
         """Whether no list has it and it is written like a name, not like an abbreviation."""
         return self.capital and self.kind == Kind.NONE and len(self.text) > 1 and not self.text.isupper()
 
-    def sure(self, kind: Kind) -> bool:
+    def sure(self, kind: int) -> bool:
         """Whether it is a name of the kind and no ordinary word."""
         return bool(self.kind & kind) and not self.kind & Kind.WORD
 
@@ -134,8 +136,13 @@ def _split(text: str, lexicon: Lexicon) -> list[Word]:
         token = match[0]
         if token.endswith(".") and not _keeps_dot(token, lexicon):
             token, end = token[:-1], end - 1
-        code = text[end : end + 1].isdecimal() or (text[end : end + 1] in {"-", "_"} and text[end + 1 : end + 2].isdecimal())
-        code = code or (start > 0 and (text[start - 1].isdecimal() or text[start - 1] in "@#_" and text[start - 2 : start - 1] != "_"))
+        code = text[end : end + 1].isdecimal() or (
+            text[end : end + 1] in {"-", "_"} and text[end + 1 : end + 2].isdecimal()
+        )
+        code = code or (
+            start > 0
+            and (text[start - 1].isdecimal() or (text[start - 1] in "@#_" and text[start - 2 : start - 1] != "_"))
+        )
         gap = text[past:start] if past >= 0 else ""
         words.append(
             Word(
@@ -143,7 +150,7 @@ def _split(text: str, lexicon: Lexicon) -> list[Word]:
                 end=end,
                 text=token,
                 kind=_kind(token, lexicon),
-                capital=token[0].isupper() and not code or bool(_FAMILY_PREFIX.match(token)),
+                capital=(token[0].isupper() and not code) or bool(_FAMILY_PREFIX.match(token)),
                 joined=past >= 0 and len(gap) < 10 and _GAP.fullmatch(gap) is not None,  # noqa: PLR2004  # longest gap
                 amp="&" in gap,
             )
@@ -158,7 +165,7 @@ def _keeps_dot(token: str, lexicon: Lexicon) -> bool:
     return len(token) == 2 or bool(kind & (Kind.HONORIFIC | Kind.HEAD))  # noqa: PLR2004  # a letter and its dot
 
 
-def _kind(token: str, lexicon: Lexicon) -> Kind:
+def _kind(token: str, lexicon: Lexicon) -> int:
     key = latin_key(token)
     known = lexicon.latin.get(key, Kind.NONE)
     if known or ("-" not in key and "'" not in key):
@@ -169,12 +176,14 @@ def _kind(token: str, lexicon: Lexicon) -> Kind:
         return lexicon.latin.get(key[:-2], Kind.NONE)
     parts = [lexicon.latin.get(part, Kind.NONE) for part in key.split("-")]
     given = parts[0] & Kind.GIVEN if all(part & Kind.GIVEN for part in parts) else Kind.NONE
-    surname = Kind.SURNAME if any(part & Kind.SURNAME for part in parts) else Kind.NONE
+    surname = Kind.NONE
+    for part in parts:
+        surname |= part & (Kind.SURNAME | Kind.SUFFICES)
     word = Kind.WORD if all(part & Kind.WORD for part in parts) else Kind.NONE
     return given | surname | word | _suffix_kind(key, lexicon)
 
 
-def _suffix_kind(key: str, lexicon: Lexicon) -> Kind:
+def _suffix_kind(key: str, lexicon: Lexicon) -> int:
     """Return STREET for a German compound whose last part is a street word."""
     return Kind.STREET if key.endswith(lexicon.street_suffixes) and len(key) > 7 else Kind.NONE  # noqa: PLR2004  # "Ring"
 
@@ -211,6 +220,13 @@ def _behind_connector(reader: Reader, at: int, *, item: str, rule: str) -> int:
     if not reader.follows(past) or not reader.words[past].capital or reader.words[past].kind & Kind.NOT:
         return at
     past = min(reader.chain_end(past), past + 4)
+    if (
+        reader.follows(past)
+        and reader.words[past].particle
+        and reader.follows(past + 1)
+        and reader.words[past + 1].capital
+    ):
+        past += 2
     reader.board.put("ADDRESS" if item == "ADDRESS" else "ORG_TITLE", reader.span(at, past), rule=rule)
     return past
 
@@ -307,7 +323,8 @@ def _comma(reader: Reader, at: int) -> int:
     word, second = reader.words[at], at + 1
     if not word.kind & Kind.SURNAME or second >= len(reader.words) or not reader.free(second):
         return at
-    after_name = at > 0 and word.joined and reader.words[at - 1].nameable
+    before = reader.words[at - 1] if at > 0 and word.joined else None
+    after_name = before is not None and before.capital and bool(before.kind & Kind.GIVEN)
     if after_name or reader.board.text[word.end : reader.words[second].start] != ", ":
         return at
     past = second
@@ -324,7 +341,7 @@ def _comma(reader: Reader, at: int) -> int:
 
 def _given_first(reader: Reader, at: int) -> int:
     """Take a given name with what follows of it: more given names, initials, particles, the family name."""
-    if not reader.words[at].kind & Kind.GIVEN:
+    if not reader.words[at].kind & Kind.GIVEN or _opens_sentence(reader, at):
         return at
     past = at + 1
     while past < at + 4 and reader.follows(past) and _given_or_initial(reader.words[past]):
@@ -339,8 +356,22 @@ def _given_first(reader: Reader, at: int) -> int:
         return past
     certain = _certain(reader.words[at:past], reader.words[past:family])
     kind, rule = ("PERSON_NAME", "given_family") if certain else ("PERSON_NAME_AMBIGUOUS", "ordinary_words")
-    reader.board.put("PERSON_NAME" if kind == "PERSON_NAME" else "PERSON_NAME_AMBIGUOUS", reader.span(at, family), rule=rule)
+    reader.board.put(
+        "PERSON_NAME" if kind == "PERSON_NAME" else "PERSON_NAME_AMBIGUOUS", reader.span(at, family), rule=rule
+    )
     return family
+
+
+def _opens_sentence(reader: Reader, at: int) -> bool:
+    """Whether the name is an ordinary word here: it begins a sentence, and a whole name follows ("Jana Amos Omari")."""
+    if not reader.words[at].kind & Kind.FUNCTION or not reader.follows(at + 1):
+        return False
+    first = reader.words[at + 1]
+    if not first.capital or not reader.follows(at + 2) or not reader.words[at + 2].capital:
+        return False
+    family = reader.words[at + 2]
+    known = bool(first.kind & Kind.GIVEN) or first.unknown
+    return (known and bool(family.kind & Kind.SURNAME)) or (first.sure(Kind.GIVEN) and family.unknown)
 
 
 def _given_or_initial(word: Word) -> bool:
@@ -355,7 +386,11 @@ def _family_end(reader: Reader, at: int) -> int:
     if not reader.follows(first):
         return at
     word = reader.words[first]
-    if not (word.kind & Kind.SURNAME or word.unknown or (first > at and word.nameable)) or not word.capital or word.initial:
+    if (
+        not (word.kind & Kind.SURNAME or word.unknown or (first > at and word.nameable))
+        or not word.capital
+        or word.initial
+    ):
         return at
     past = first + 1
     double = reader.follows(past) and reader.words[past].capital and reader.words[past].sure(Kind.SURNAME)
@@ -389,8 +424,10 @@ def _unknown_given(reader: Reader, at: int) -> int:
     if not (word.unknown or word.kind & Kind.SURNAME) or not reader.follows(second) or not reader.words[second].capital:
         return at
     surname = reader.words[second]
-    if not surname.sure(Kind.SURNAME):
+    if not surname.sure(Kind.SURNAME) or _opens_sentence(reader, at):
         return at
+    if word.unknown and reader.board.text.startswith(", ", surname.end) and not surname.kind & Kind.SUFFICES:
+        return at  # "Yesterday Weber, Anna"
     if surname.kind & Kind.SUFFICES:
         reader.board.put("PERSON_NAME", reader.span(at, second + 1), rule="unknown_family")
     else:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import IntFlag
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeAlias, TypeVar
 
 import msgspec
 import yaml
@@ -16,10 +16,13 @@ from mragaudit.errors import ConfigError
 from mragaudit.provenance import tree_sha256
 from mragaudit.resources import resource_folder
 from mragaudit.text import normalise, without_marks
+from mragaudit.text.function_words import FUNCTION_WORDS
+
+T = TypeVar("T")
 
 
-class Kind(IntFlag):
-    """What a Latin or Arabic word may be; a word may be several things."""
+class Kind:
+    """What a Latin or Arabic word may be, as bits of one number; a word may be several things."""
 
     NONE = 0
     GIVEN = 1
@@ -37,6 +40,8 @@ class Kind(IntFlag):
     HONORIFIC = 512
     SUFFICES = 1024
     # a surname before which an unknown capitalised word is a given name
+    FUNCTION = 2048
+    # a name that begins sentences as an ordinary word, too
     NAME = GIVEN | SURNAME
 
 
@@ -84,11 +89,22 @@ class HanWords(_Words, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
     transliteration: str = ""
 
 
+Language: TypeAlias = LatinWords | ArabicWords | HanWords
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file of one language, whose key `script` says which words it holds."""
+
+    language: Language
+
+
 class Placeholders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Conventions of what stands for a person or an address without being one."""
 
     names: tuple[str, ...]
+    field_names: tuple[str, ...]
     email_locals: str
+    email_words: str
     email_domains: str
     role_locals: str
     name_tags: str
@@ -104,6 +120,7 @@ class HanLexicon:
     surnames: frozenset[str]
     compound_surnames: frozenset[str]
     given: frozenset[str]
+    not_given: frozenset[str]
     words: frozenset[str]
     before: tuple[str, ...]
     after: tuple[str, ...]
@@ -117,15 +134,18 @@ class HanLexicon:
 class Lexicon:
     """Everything that the rules look up."""
 
-    latin: Mapping[str, Kind]
+    latin: Mapping[str, int]
     label: re.Pattern[str]
     # in folded text, up to where the name begins
     street_suffixes: tuple[str, ...]
     street_heads: frozenset[str]
-    arabic: Mapping[str, Kind]
+    arabic: Mapping[str, int]
     han: HanLexicon
     placeholder_names: re.Pattern[str]
+    field_names: re.Pattern[str]
+    # placeholders only where a name is announced
     email_locals: frozenset[str]
+    email_words: frozenset[str]
     email_domains: frozenset[str]
     role_locals: frozenset[str]
     name_tags: frozenset[str]
@@ -135,6 +155,9 @@ class Lexicon:
 
 
 _ALEF_YA = str.maketrans("أإآٱيةؤئ", "ااااىهوى")
+
+
+_SPELLED_OUT: dict[int, str] = {ord("ä"): "ae", ord("ö"): "oe", ord("ü"): "ue"}
 
 
 @lru_cache(maxsize=65536)
@@ -159,7 +182,7 @@ def read_lexicon(resources: str = "resources") -> Lexicon:
     folder = _folder(resources)
     placeholders = _read(folder / "placeholders.yaml", Placeholders)
     files = [path for path in sorted(folder.glob("*.yaml")) if path.name != "placeholders.yaml"]
-    languages = [_read(path, LatinWords | ArabicWords | HanWords) for path in files]
+    languages = [_read_language(path) for path in files]
     latin = [words for words in languages if isinstance(words, LatinWords)]
     arabic = [words for words in languages if isinstance(words, ArabicWords)]
     han = [words for words in languages if isinstance(words, HanWords)]
@@ -171,6 +194,8 @@ def read_lexicon(resources: str = "resources") -> Lexicon:
         arabic=_arabic_kinds(arabic),
         han=_han_lexicon(han),
         placeholder_names=_phrase_pattern(placeholders.names),
+        field_names=_phrase_pattern(placeholders.field_names),
+        email_words=_folded(placeholders.email_words),
         email_locals=_folded(placeholders.email_locals),
         email_domains=_folded(placeholders.email_domains),
         role_locals=_folded(placeholders.role_locals),
@@ -185,9 +210,15 @@ def _folder(resources: str) -> Path:
     return resource_folder(resources) / "hook_audit" / "nel"
 
 
-def _read(path: Path, kind: type[msgspec.Struct] | object) -> object:
+def _read_language(path: Path) -> Language:
+    return _read(path, _File, key="language").language
+
+
+def _read(path: Path, kind: type[T], *, key: str = "") -> T:
+    """Return the content of a file as a record, or as the member `key` of one."""
     try:
-        return msgspec.convert(yaml.safe_load(path.read_text(encoding="utf-8")), kind)
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return msgspec.convert({key: content} if key else content, kind)
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: this file of the NEL_strict lexicon is missing") from error
     except (msgspec.ValidationError, yaml.YAMLError, UnicodeDecodeError) as error:
@@ -201,17 +232,17 @@ def _folded(words: str) -> frozenset[str]:
 def _spellings(word: str) -> Iterator[str]:
     """Yield the keys of a Latin word: without marks, and with German umlauts spelled out."""
     yield latin_key(word)
-    spelled = normalise(word, casefold=True).text.translate(str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"}))
+    spelled = normalise(word, casefold=True).text.translate(_SPELLED_OUT)
     yield without_marks(spelled)
 
 
-def _add(kinds: dict[str, Kind], keys: Iterable[str], kind: Kind) -> None:
+def _add(kinds: dict[str, int], keys: Iterable[str], kind: int) -> None:
     for key in keys:
         kinds[key] = kinds.get(key, Kind.NONE) | kind
 
 
-def _latin_kinds(languages: Iterable[LatinWords]) -> dict[str, Kind]:
-    kinds: dict[str, Kind] = {}
+def _latin_kinds(languages: Iterable[LatinWords]) -> dict[str, int]:
+    kinds: dict[str, int] = {}
     for words in languages:
         surname = Kind.SURNAME | (Kind.SUFFICES if words.surnames_suffice else Kind.NONE)
         for text, kind in (
@@ -228,20 +259,23 @@ def _latin_kinds(languages: Iterable[LatinWords]) -> dict[str, Kind]:
         ):
             for word in text.split():
                 _add(kinds, _spellings(word), kind)
+    for known in FUNCTION_WORDS.values():
+        _add(kinds, map(latin_key, known), Kind.NOT)
     return _with_names_that_are_words(kinds)
 
 
-def _with_names_that_are_words(kinds: dict[str, Kind]) -> dict[str, Kind]:
+def _with_names_that_are_words(kinds: dict[str, int]) -> dict[str, int]:
     """Turn what is both a name and no part of one (June, Paris) into a name that is a word as well."""
     not_name = Kind.NOT | Kind.TITLE | Kind.PROJECT | Kind.HEAD | Kind.ORGANISATION
-    return {
-        key: (kind | Kind.WORD) & ~Kind.NOT if kind & Kind.NAME and kind & not_name else kind
-        for key, kind in kinds.items()
-    }
+    both = {key: kind for key, kind in kinds.items() if kind & Kind.NAME and kind & not_name}
+    for key, kind in both.items():
+        function = Kind.FUNCTION if kind & Kind.NOT else Kind.NONE
+        kinds[key] = (kind | Kind.WORD | function) & ~Kind.NOT
+    return kinds
 
 
-def _arabic_kinds(languages: Iterable[ArabicWords]) -> dict[str, Kind]:
-    kinds: dict[str, Kind] = {}
+def _arabic_kinds(languages: Iterable[ArabicWords]) -> dict[str, int]:
+    kinds: dict[str, int] = {}
     for words in languages:
         for text, kind in (
             (words.given, Kind.GIVEN),
@@ -268,6 +302,7 @@ def _han_lexicon(languages: Iterable[HanWords]) -> HanLexicon:
         surnames=frozenset(every("surnames")),
         compound_surnames=frozenset(every("compound_surnames")),
         given=frozenset(every("given")) - frozenset(every("not_given")),
+        not_given=frozenset(every("not_given")),
         words=frozenset(every("words")),
         before=tuple(dict.fromkeys(every("before"))),
         after=tuple(dict.fromkeys(every("after"))),
@@ -296,6 +331,6 @@ def _phrase_pattern(phrases: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern for whole phrases in text with folded case."""
     forms = sorted({normalise(phrase, casefold=True).text for phrase in phrases}, key=len, reverse=True)
     latin = "|".join(re.escape(form).replace(r"\ ", " ") for form in forms if form[0] < "\u0530")
-    others = "|".join(re.escape(form).replace(r"\ ", " ") for form in forms if form[0] >= "\u3000")
+    others = "|".join(re.escape(form).replace(r"\ ", " ") for form in forms if form[0] >= "\u3000") or r"(?!)"
     middle = "|".join(re.escape(form).replace(r"\ ", " ") for form in forms if "\u0530" <= form[0] < "\u3000")
     return re.compile(rf"(?<![^\W\d_])(?:{latin}|{middle})(?![^\W\d_])|(?:{others})")
