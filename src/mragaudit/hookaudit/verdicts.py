@@ -12,12 +12,11 @@ from typing import Literal
 
 import msgspec
 
-from mragaudit.hookaudit.calls import defaults_of
-from mragaudit.hookaudit.machine import Abrupt, CallArgs, GiveUp, Notes, Setting, Spot
-from mragaudit.hookaudit.state import Instance, Seq, State, settle
-from mragaudit.hookaudit.statements import VALIDATION, Interpreter
-from mragaudit.hookaudit.symbols import ClassInfo, Definition, Module, Project
-from mragaudit.hookaudit.values import (
+from mragaudit.hookaudit.interpreter.machine import Abrupt, CallArgs, GiveUp, Notes, Setting, Spot
+from mragaudit.hookaudit.interpreter.objects import defaults_of
+from mragaudit.hookaudit.interpreter.state import Instance, Seq, State, settle
+from mragaudit.hookaudit.interpreter.statements import VALIDATION, Interpreter
+from mragaudit.hookaudit.interpreter.values import (
     Bound,
     Changed,
     Choice,
@@ -34,6 +33,7 @@ from mragaudit.hookaudit.values import (
     Value,
     Wrapped,
 )
+from mragaudit.hookaudit.symbols import ClassInfo, Definition, Module, Project
 
 Hook = Literal["query", "scores", "documents", "generation", "response"]
 Status = Literal["active", "inactive", "conditional", "unknown"]
