@@ -255,8 +255,9 @@ def score_predictions(
 
     | movement | when |
     |---|---|
+    | unclear | there are fewer than `min_units` units |
     | not moved | both arms are identical |
-    | unclear | there are fewer than `min_units` units, or no interval |
+    | unclear | there is no interval |
     | moved up, moved down | the interval of the difference excludes 0 |
     | unclear | the interval has no width |
     | not moved | the interval lies inside ± the margin |
@@ -309,10 +310,10 @@ def classify(effect: Effect | None, rule: ScoringRule) -> tuple[Movement, str]:
         return "not_run", "the run has no such cell"
     if effect.difference is None:
         return "not_evaluated", f"n = 0, {effect.n_not_evaluated} not evaluated"
-    if effect.identical:
-        return "not_moved", "both arms are the same byte for byte"
     if effect.n < rule.min_units:
         return "unclear", f"{effect.n} units, fewer than {rule.min_units}"
+    if effect.identical:
+        return "not_moved", "both arms are the same byte for byte"
     if effect.ci_low is None or effect.ci_high is None:
         return "unclear", "no interval"
     return _by_interval(effect.ci_low, effect.ci_high, margin=rule.margin_of(effect.metric))

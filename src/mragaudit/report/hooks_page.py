@@ -13,6 +13,7 @@ from mragaudit.hookaudit.predictions import predict
 from mragaudit.hookaudit.probe.records import Observation
 from mragaudit.report import hooks_views as views
 from mragaudit.report.page import content_policy, environment, template_text
+from mragaudit.report.prediction_views import attacks_view, predictions_view
 
 
 class HooksReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,8 +39,8 @@ def render_hooks(report: HooksReport) -> str:
         "style": Markup(style),  # noqa: S704 - our own files
         "hooks": views.hooks_view(report.inventory, observations=report.observations, links=report.links),
         "matrix_view": views.matrix_view(defenses, report.metrics),
-        "attacks": views.attacks_view(report.attacks),
-        "predictions_view": views.predictions_view(predictions),
+        "attacks": attacks_view(report.attacks),
+        "predictions_view": predictions_view(predictions),
     }
     page = environment().get_template("hooks.html.j2").render(content)
     return page.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -70,8 +70,9 @@ def test_fewer_than_six_units_prove_nothing(n, movement):
     assert classify(effect(n=n), RULE)[0] == movement
 
 
-def test_identical_arms_did_not_move_however_few_the_units():
-    assert classify(effect(interval=(0.0, 0.0), n=1, identical=True), RULE)[0] == "not_moved"
+@pytest.mark.parametrize(("n", "movement"), [(5, "unclear"), (6, "not_moved")])
+def test_arms_that_are_identical_on_six_units_did_not_move(n, movement):
+    assert classify(effect(interval=(0.0, 0.0), n=n, identical=True), RULE)[0] == movement
 
 
 def test_without_an_interval_nothing_is_told():

@@ -20,6 +20,7 @@ from mragaudit.hookaudit.probe.records import Observation
 from mragaudit.report import hooks_views as views
 from mragaudit.report.hooks_page import HooksReport, hooks_style
 from mragaudit.report.page import environment
+from mragaudit.report.prediction_views import scores_view
 
 HOSTILE = "<script>window.__hit=1</script><img src=x onerror='window.__hit=1'>\u202e"
 CODE = f'''class Masker:
@@ -121,4 +122,4 @@ def scored_page() -> str:
         '{% from "hooks_macros.html.j2" import scores %}<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         "<title>scores</title><style>{{ style | safe }}</style></head><body>{{ scores(view) }}</body></html>"
     )
-    return template.render(style=hooks_style(), view=views.scores_view(made_scores()))
+    return template.render(style=hooks_style(), view=scores_view(made_scores()))

@@ -11,7 +11,8 @@ from mragaudit.errors import DataError
 from mragaudit.hookaudit.matrix import found_defenses
 from mragaudit.hookaudit.metrics import shipped_metrics
 from mragaudit.report.hooks_page import render_hooks
-from mragaudit.report.hooks_views import SourceLinks, hooks_view, matrix_view, scores_view
+from mragaudit.report.hooks_views import SourceLinks, hooks_view, matrix_view
+from mragaudit.report.prediction_views import scores_view
 
 
 @pytest.fixture(scope="module")

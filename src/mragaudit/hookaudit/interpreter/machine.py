@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mragaudit.hookaudit.state import Frame, HeapObject, Seq, State
-from mragaudit.hookaudit.symbols import ClassInfo, Module, Outside, Project
-from mragaudit.hookaudit.values import (
+from mragaudit.hookaudit.interpreter.state import Frame, HeapObject, Seq, State, settle
+from mragaudit.hookaudit.interpreter.values import (
     NO_FLAGS,
     Changed,
     ClassRef,
@@ -17,14 +16,19 @@ from mragaudit.hookaudit.values import (
     External,
     Hint,
     Opaque,
+    Part,
     Ref,
+    Same,
     Segment,
     Tup,
     Unknown,
     Value,
     describe,
     flags_of,
+    is_subject,
+    merge_values,
 )
+from mragaudit.hookaudit.symbols import ClassInfo, Module, Outside, Project
 
 MAX_STEPS = 15_000
 MAX_DEPTH = 24
@@ -201,6 +205,25 @@ class Machine:
     def unknown(self, reason: str, node: ast.AST, spot: Spot) -> Unknown:
         """Return a doubt with its place."""
         return Unknown(reason, getattr(node, "lineno", 0), spot.frame.module.source.file)
+
+    def merged(self, values: list[Value]) -> Value:
+        """Return what holds of any of several values."""
+        result = values[0]
+        for value in values[1:]:
+            result = merge_values(result, value)
+        return result
+
+    def _derived(self, what: str, values: list[Value], *, node: ast.AST, spot: Spot, combine: bool = False) -> Value:
+        """Return what is computed from values: a change where the subject is among them."""
+        settled = [settle(value, spot.state) for value in values]
+        doubt = next((value for value in settled if isinstance(value, Unknown)), None)
+        if doubt is not None and not any(isinstance(value, Same | Part | Changed) for value in settled):
+            return doubt
+        if any(map(is_subject, settled)):
+            return self.changed(what, node, spot)
+        flags = frozenset().union(*map(flags_of, values))
+        settled_later = any(isinstance(value, Opaque) and value.settled for value in values)
+        return Opaque(what if combine else "a value computed", flags, settled=settled_later)
 
     def new_frame(self, module: Module, **fields: Any) -> Frame:
         """Return a frame with a number of its own."""

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from mragaudit.hookaudit.symbols import ClassInfo, Module
-from mragaudit.hookaudit.values import (
+from mragaudit.hookaudit.interpreter.values import (
     Changed,
     Const,
     Each,
@@ -27,6 +26,7 @@ from mragaudit.hookaudit.values import (
     is_subject,
     merge_values,
 )
+from mragaudit.hookaudit.symbols import ClassInfo, Module
 
 Step: TypeAlias = tuple[str, Any]
 ELEMENT: Step = ("elem", None)
