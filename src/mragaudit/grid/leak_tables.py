@@ -15,7 +15,7 @@ from mragaudit.records.grid import ITEM_KINDS, Cell, DocumentExtraction, ItemOut
 from mragaudit.stats.bootstrap import cluster_shares
 from mragaudit.stats.intervals import Interval, document_rate
 from mragaudit.stats.paired import mean_difference
-from mragaudit.stats.permutation import compare_arms
+from mragaudit.stats.permutation import MIN_SEEDS, compare_arms
 from mragaudit.tables.frames import Row, frame, interval_cells
 
 ALL_KINDS = "all"
@@ -95,7 +95,7 @@ def _seed_cells(group: Group, kind: str, rows: GridRows) -> Row:
     before = [_seed_rate(cell, kind, rows) for cell in group.baseline]
     after = [_seed_rate(cell, kind, rows) for cell in group.cells]
     first, second = ([rate for rate in side if rate is not None] for side in (before, after))
-    if not first or not second:
+    if min(len(first), len(second)) < MIN_SEEDS:
         return {}
     found = compare_arms(first, second)
     return {

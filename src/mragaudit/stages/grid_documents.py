@@ -25,8 +25,6 @@ from mragaudit.resources import resource_folder
 logger = logging.getLogger(__name__)
 
 CORPORA = Path("hook_audit", "corpora")
-VOCABULARIES = ("hook_audit/nel", "defenses")
-"""Folders below the resources whose words no canary name may have: the scorer's lexicon, the defenses' words."""
 
 
 def run(*, documents: Path, splits: Path, settings: Settings) -> None:
@@ -77,8 +75,11 @@ class _Maker:
         return CanaryPlan(
             kind=kind,
             templates=load_canary_templates(self._resources / CORPORA),
-            forbidden=read_vocabulary(self._vocabularies()),
+            forbidden=read_vocabulary(vocabularies(self._resources)),
         )
 
-    def _vocabularies(self) -> list[Path]:
-        return [path for name in VOCABULARIES for path in sorted((self._resources / name).rglob("*.yaml"))]
+
+def vocabularies(resources: Path) -> list[Path]:
+    """Return the files whose words no canary name may have: the scorer's lexicon, and the words of the defenses."""
+    folders = (resources / "hook_audit" / "nel", resources / "defenses")
+    return [path for folder in folders for path in sorted(folder.rglob("*.yaml"))]

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 import pandas as pd
 
 from mragaudit.config import Settings
-from mragaudit.grid.cells import UNDEFENDED, arms_by_name, cells_to_run
+from mragaudit.corpus.canaries import shared_words
+from mragaudit.corpus.grid_templates import read_vocabulary
+from mragaudit.grid.adaptive import Contest, attack_runs, best_of_family
+from mragaudit.grid.cells import UNDEFENDED, arms_by_name, arms_of, cells_to_run
+from mragaudit.grid.certification import certify
 from mragaudit.grid.controls import controls_table, require_controls
 from mragaudit.grid.effect_tables import effects_table, predictions_table
 from mragaudit.grid.effects import grid_effects
+from mragaudit.grid.finding_tables import adaptive_table, canaries_table, certification_table
 from mragaudit.grid.hooks import arm_hooks, coverage_table, hooks_table, matrix_table
 from mragaudit.grid.leak_tables import extraction_table, leak_types_table, leaks_table
 from mragaudit.grid.membership import membership_table
 from mragaudit.grid.plan_tables import cells_table
+from mragaudit.grid.recovery import canary_runs, recovery_rows
 from mragaudit.grid.resampling import Resampling
 from mragaudit.grid.rows import GridRows, by_cell
 from mragaudit.grid.utility import utility_table
@@ -33,12 +39,16 @@ from mragaudit.records.grid import (
     Cell,
     CellUse,
     DocumentExtraction,
+    ItemKind,
     ItemOutcome,
     NelCount,
     SplitCheck,
     cell_key,
 )
+from mragaudit.records.grid_findings import AdaptiveRow
+from mragaudit.resources import resource_folder
 from mragaudit.stages.aggregate import to_csv
+from mragaudit.stages.grid_documents import vocabularies
 from mragaudit.stages.grid_hooks import read_hooks
 from mragaudit.tables.frames import frame
 
@@ -85,7 +95,46 @@ def build_tables(
         "membership": membership_table(rows, resampling=resampling),
         "splits": splits_table(read_records(grid.root / "splits.jsonl", SplitCheck, key=lambda one: one.realisation)),
         "utility": utility_table(rows, k=settings.hook_audit.k, resampling=resampling),
+        **canary_tables(rows, settings=settings),
+        "adaptive": adaptive_table(adaptive_rows(rows, settings=settings)),
     }
+
+
+def canary_tables(rows: GridRows, *, settings: Settings) -> Mapping[str, pd.DataFrame]:
+    """Return what was recovered of every class of canaries, and what may be certified."""
+    canaries = settings.hook_audit.canaries
+    outcomes = [item for found in rows.items.values() for item in found]
+    runs = canary_runs(rows.cells, outcomes)
+    arms = list(dict.fromkeys(one.arm.name for one in arms_of(settings.hook_audit, canaries.defenses)))
+    words = _shared_words(outcomes, arms, resources=resource_folder(settings.resources))
+    certified = certify(runs, classes=canaries.classes, arms=arms, undefended=UNDEFENDED, shared_words=words)
+    return {"canaries": canaries_table(recovery_rows(runs)), "certification": certification_table(certified)}
+
+
+def _shared_words(
+    outcomes: Iterable[ItemOutcome], arms: Iterable[str], *, resources: Path
+) -> dict[tuple[ItemKind, str], tuple[str, ...]]:
+    """Return the words of scorer and defenses that occur in names of canaries: recovery would be entangled."""
+    names = {item.value for item in outcomes if item.canary and item.kind == "person_name"}
+    found = shared_words(sorted(names), read_vocabulary(vocabularies(resources)))
+    return {("person_name", arm): found for arm in arms}
+
+
+def adaptive_rows(rows: GridRows, *, settings: Settings) -> list[AdaptiveRow]:
+    """Return the best adaptive attack of every arm; none where no probe was run."""
+    adaptive = settings.hook_audit.adaptive
+    if not adaptive.probes:
+        return []
+    contest = Contest(
+        family=adaptive.probes,
+        fixed=adaptive.fixed_attack,
+        budget=adaptive.budget,
+        development_seeds=adaptive.development_seeds,
+        test_seeds=adaptive.check_seeds,
+    )
+    cells = [cell for cell in rows.cells if cell.purpose == "adaptive"]
+    runs = attack_runs(cells, (item for cell in cells for item in rows.items.get(cell.cell_id, ())))
+    return best_of_family(runs, contest)
 
 
 def resampling_of(settings: Settings) -> Resampling:
