@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from mragaudit.errors import DataError
 from mragaudit.records.grid import Cell, ItemKind, ItemOutcome
 from mragaudit.records.grid_findings import RecoveryRow, ShareCount
 from mragaudit.stats.intervals import clopper_pearson
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,19 +103,21 @@ def _canary(rows: Sequence[ItemOutcome]) -> Canary:
     )
 
 
-def count_share(canaries: Iterable[Canary], found: Callable[[Canary], bool], *, logged: bool = False) -> ShareCount:
-    """Return how many canaries were found of those for which it is known, with two-sided Clopper-Pearson limits.
+def count_share(
+    rows: Iterable[T], found: Callable[[T], bool], *, unknown: Callable[[T], bool] | None = None
+) -> ShareCount:
+    """Return how many were found of those for which it is known, with two-sided Clopper-Pearson limits.
 
-    `logged` says that the auditor's log shows it, whether or not a call came back.
+    Not found where `unknown` holds: not evaluated. Without `unknown` all is known, as from the auditor's log.
     """
-    rows = list(canaries)
-    k = sum(map(found, rows))
-    unknown = 0 if logged else sum(not found(row) and not row.complete for row in rows)
-    limits = clopper_pearson(k, len(rows) - unknown, side="two")
+    given = list(rows)
+    k = sum(map(found, given))
+    missing = 0 if unknown is None else sum(unknown(row) and not found(row) for row in given)
+    limits = clopper_pearson(k, len(given) - missing, side="two")
     return ShareCount(
         k=k,
-        n=len(rows) - unknown,
-        not_evaluated=unknown,
+        n=len(given) - missing,
+        not_evaluated=missing,
         share=limits.rate,
         low=limits.low,
         high=limits.high,
@@ -144,13 +149,13 @@ def _row(group: Sequence[CanaryRun]) -> RecoveryRow:
         arm=first.arm,
         attacks=first.attacks,
         seeds=tuple(sorted(run.seed for run in group)),
-        exact=count_share(planted, _exact),
-        normalised=count_share(planted, lambda canary: canary.normalised),
-        derived=count_share(planted, lambda canary: canary.derived),
-        given_retrieved=count_share((canary for canary in planted if canary.retrieved), _exact),
-        retrieved=count_share(planted, lambda canary: canary.retrieved, logged=True),
-        in_context=count_share(planted, lambda canary: canary.in_context, logged=True),
-        controls=count_share(controls, lambda canary: canary.exact or canary.normalised or canary.derived),
+        exact=count_share(planted, _exact, unknown=_incomplete),
+        normalised=count_share(planted, lambda canary: canary.normalised, unknown=_incomplete),
+        derived=count_share(planted, lambda canary: canary.derived, unknown=_incomplete),
+        given_retrieved=count_share((row for row in planted if row.retrieved), _exact, unknown=_incomplete),
+        retrieved=count_share(planted, lambda canary: canary.retrieved),
+        in_context=count_share(planted, lambda canary: canary.in_context),
+        controls=count_share(controls, _in_any_way, unknown=_incomplete),
     )
 
 
@@ -158,6 +163,14 @@ def _exact(canary: Canary) -> bool:
     return canary.exact
 
 
+def _in_any_way(canary: Canary) -> bool:
+    return canary.exact or canary.normalised or canary.derived
+
+
+def _incomplete(canary: Canary) -> bool:
+    return not canary.complete
+
+
 def seed_shares(runs: Iterable[CanaryRun]) -> Mapping[int, float | None]:
     """Return each seed's share of canaries recovered exactly, None where none was evaluated."""
-    return {run.seed: count_share(run.planted, _exact).share for run in runs}
+    return {run.seed: count_share(run.planted, _exact, unknown=_incomplete).share for run in runs}
