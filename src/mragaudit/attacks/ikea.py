@@ -172,7 +172,8 @@ class _Run:
             self.anchors = list(dict.fromkeys(knowledge.handles))
             return
         written = yield from self.thoughts.ask(self.pool.anchor_writer.think(domain=knowledge.domain))
-        proposed = self._benign(_named(written))
+        known = {knowledge.domain.casefold()}
+        proposed = [word for word in self._benign(_named(written)) if word.casefold() not in known]
         self.anchors = self._dispersed([*proposed, *knowledge.topics])
         self.counts["prepared_anchors"] = sum(anchor not in proposed for anchor in self.anchors)
 
