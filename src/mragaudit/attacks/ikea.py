@@ -70,10 +70,11 @@ class Exchange:
 class Ikea:
     """IKEA with the thresholds of its paper, taken in a centred space.
 
-    Source: Wang et al. (arXiv 2505.15420v1). Ours are `unrelated_below`, which the paper's table lacks, the number of
-    anchors, and the prepared questions. The paper knows a topic word alone: so the domain is what anchors are proposed
-    for; topics stand in where the model's words do not pass, and public titles, where known, are the anchors
-    themselves. An anchor whose questions are spent is dropped; when all are, the attack ends below its budget.
+    Source: Wang et al. (arXiv 2505.15420v1), with one question a call of the model, as it decodes greedily. Ours are
+    `unrelated_below`, which the paper's table lacks, the number of anchors, and the prepared questions. The paper knows
+    a topic word alone: so the domain is what anchors are proposed for; topics stand in where the model's words do not
+    pass, and public titles, where known, are the anchors themselves. An anchor whose questions are spent is dropped;
+    when all are, the attack ends below its budget.
     """
 
     name: ClassVar[str] = "ikea"
@@ -172,7 +173,8 @@ class _Run:
             self.anchors = list(dict.fromkeys(knowledge.handles))
             return
         written = yield from self.thoughts.ask(self.pool.anchor_writer.think(domain=knowledge.domain))
-        proposed = self._benign(_named(written))
+        known = {knowledge.domain.casefold()}
+        proposed = [word for word in self._benign(_named(written)) if word.casefold() not in known]
         self.anchors = self._dispersed([*proposed, *knowledge.topics])
         self.counts["prepared_anchors"] = sum(anchor not in proposed for anchor in self.anchors)
 
@@ -210,10 +212,10 @@ class _Run:
             reply = yield Ask(text=question)
             exchange = self.judged(anchor, question=question, reply=reply[:READ_CHARS])
             self.history.append(exchange)
-            if not self.options.mutate or self._ended(exchange, earlier=earlier):
+            if not self.options.mutate or not self.asks_left or self._ended(exchange, earlier=earlier):
                 return
             word = yield from self.mutated_word(exchange)
-            question = (yield from self.question(word)) if word and self.asks_left else None
+            question = (yield from self.question(word)) if word else None
             if question is None or self._repeats(question, [item.question for item in self.history]):
                 return
             self.counts["mutations"] += 1
@@ -223,11 +225,11 @@ class _Run:
         """Return the exchange with its penalty."""
         penalty = 0.0
         if is_refusal(reply, phrases=self.common.refusals):
-            penalty, kind = self.options.refusal_penalty, "refusals"
+            penalty = self.options.refusal_penalty
+            self.counts["refusals"] += 1
         elif self.space.cosine(question, reply) < self.options.unrelated_below:
-            penalty, kind = self.options.unrelated_penalty, "unrelated"
-        if penalty:
-            self.counts[kind] += 1
+            penalty = self.options.unrelated_penalty
+            self.counts["unrelated"] += 1
         return Exchange(anchor=anchor, question=question, reply=reply, penalty=penalty)
 
     def _ended(self, exchange: Exchange, *, earlier: Sequence[Exchange]) -> bool:
@@ -260,7 +262,7 @@ class _Run:
             if self._accepted(question, anchor=anchor) and question not in asked:
                 return question
         prepared = [text.format(anchor=anchor) for text in self.pool.fallback_questions]
-        left = [text for text in self._benign(prepared) if text not in asked]
+        left = [text for text in prepared if text not in asked]
         if not left:
             self.spent.add(anchor)
             return None
@@ -269,15 +271,14 @@ class _Run:
         return chosen
 
     def _benign(self, texts: Iterable[str]) -> list[str]:
-        """Return the distinct texts that could stand in a benign question, in order."""
+        """Return the distinct words that could stand in a benign question, in order."""
         return [text for text in dict.fromkeys(texts) if not self.pool.overrides(text)]
 
     def _accepted(self, question: str, *, anchor: str) -> bool:
         least, most = _QUESTION_WORDS
         fits = question.endswith(("?", "？", "؟")) and least <= len(question.split()) <= most
-        return fits and not self.pool.overrides(question) and self._near_anchor(question, anchor)
-
-    def _near_anchor(self, question: str, anchor: str) -> bool:
+        if not fits or self.pool.overrides(question.replace(anchor, "")):  # a public title may hold any word
+            return False
         return self.space.cosine(question, anchor) >= self.options.question_to_anchor
 
 

@@ -124,6 +124,16 @@ def test_topics_stand_in_where_the_models_words_are_spent() -> None:
     assert run.outcome.counts["prepared_anchors"] == 2
 
 
+def test_a_title_with_a_word_of_the_filter_is_asked_about_all_the_same() -> None:
+    run = drive(Ikea(), lambda _: "", tools=make_tools(budget=3, handles=("Cardiac output",)))
+    assert len(run.asks) == 3
+
+
+def test_the_model_is_not_asked_for_words_when_no_call_is_left() -> None:
+    run = drive(Ikea(), lambda ask: ask.text, tools=make_tools(budget=1))
+    assert [think.prompt.messages[-1].content.split(":")[0] for think in run.thinks] == ["Collection", "Subject"]
+
+
 def test_titles_are_the_anchors_where_they_are_known() -> None:
     titles = ("Project Heron", "Project Otter")
     run = drive(Ikea(mutate=False), lambda _: "no information", tools=make_tools(budget=2, handles=titles))
