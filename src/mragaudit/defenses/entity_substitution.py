@@ -66,9 +66,7 @@ class EntitySubstitution(BaseDefense):
 
 def _blank(text: str, spans: Sequence[tuple[int, int]]) -> str:
     """Return text of the same length in which the spans are NUL characters."""
-    for start, end in spans:
-        text = text[:start] + "\0" * (end - start) + text[end:]
-    return text
+    return _replaced(text, [(start, end, "\0" * (end - start)) for start, end in spans])
 
 
 def _replaced(text: str, found: Sequence[tuple[int, int, str]]) -> str:

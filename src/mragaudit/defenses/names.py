@@ -8,17 +8,17 @@ rules do not see stays, so their recall is the protection; it is measured in `do
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from mragaudit.defenses.uncased_names import ArabicNames, HanNames
+from mragaudit.defenses.uncased_names import HAN, ArabicNames, HanNames
 from mragaudit.defenses.vocabulary import Script, Vocabulary
 from mragaudit.text.function_words import FUNCTION_WORDS
 
 Span = tuple[int, int]
 
-HAN = "\u3400-\u4dbf\u4e00-\u9fff"
 ARABIC = "\u0610-\u061a\u0620-\u065f\u066e-\u06d3\u06d5-\u06dc\u06df-\u06e8\u06ea-\u06ef\u06fa-\u06ff\u0750-\u077f"
 _MARKS = "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0900-\u0963\u0970-\u0dff\u0e00-\u0e7f"
 _LETTER = rf"(?:[^\W\d_{HAN}{ARABIC}]|[{_MARKS}])"
@@ -26,6 +26,8 @@ _WORD = re.compile(rf"[{HAN}]+|[{ARABIC}]+|{_LETTER}+(?:['\-]{_LETTER}+)*")
 _SEGMENT = re.compile(r"[,;|/&、،]| and | und | na | - ")
 _VALUE = re.compile(r"[^\n\d<(\[\0@]{1,120}")
 _MAX_WORDS = 4
+_MAX_HAN = 5
+"""Characters of a word that counts as a name, or part of one, for standing alone in other text."""
 _MAX_LETTERS = 40
 _MIN_PART = 3
 """Letters of a part of a name that is also looked for by itself."""
@@ -47,8 +49,8 @@ class Word:
 
     @property
     def capitalised(self) -> bool:
-        """Whether it begins with a capital letter."""
-        return self.text[0].isupper() or self.text[0].istitle()
+        """Whether it begins with a capital letter, or has one behind an elided article (d'Arc)."""
+        return self.text[0].isupper() or self.text[0].istitle() or self.text.rpartition("'")[2][:1].isupper()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,7 +86,8 @@ class NameFinder:
     def __init__(self, vocabulary: Vocabulary) -> None:
         grammar = {word for language in ("en", "de", "sw") for word in FUNCTION_WORDS[language]}
         self.particles = frozenset(vocabulary.particles)
-        self.ended_by = (frozenset(vocabulary.not_names.split()) | grammar) - self.particles
+        self.never_first = frozenset(vocabulary.not_names.split()) | grammar
+        self.ended_by = self.never_first - self.particles
         self.weak = frozenset(vocabulary.weak_names.split())
         self.han = HanNames(vocabulary)
         self.arabic = ArabicNames(vocabulary)
@@ -98,7 +101,7 @@ class NameFinder:
         """Return all mentions, ascending and disjoint."""
         words = words_of(text)
         runs = list(self._runs(text, words))
-        names = {word.start: (word.start, run[-1].end) for run in runs for word in run if self._may_begin(word, run)}
+        names = {start: (start, end) for run in runs for start, end in self._tails(run)}
         spans = [*self._pairs(runs, words), *self._after_honorifics(text, words, names)]
         spans += [*self._after_cues(text, names), *self._after_labels(text, words, names)]
         spans += [*self.han.find(text), *self.arabic.find(words), *_islands(text, words)]
@@ -127,16 +130,21 @@ class NameFinder:
             return False
         if not word.capitalised:
             return inside and word.text in self.particles
-        return word.folded not in self.ended_by
+        # "Der" begins a German sentence more often than a name, "van der Berg" has it inside.
+        return word.folded not in (self.ended_by if inside else self.never_first)
 
     def _without_particles(self, run: list[Word]) -> list[Word]:
         while run and not run[-1].capitalised:
             run = run[:-1]
         return run
 
-    def _may_begin(self, word: Word, run: list[Word]) -> bool:
-        """Return whether a name may begin at a word of a run, where a cue stands before it."""
-        return word.capitalised and not all(other.folded in self.weak for other in run if other.start >= word.start)
+    def _tails(self, run: list[Word]) -> Iterator[Span]:
+        """Yield what a name would be that begins at a word of the run, where a cue stands before it."""
+        ordinary = True
+        for word in reversed(run):
+            ordinary = ordinary and word.folded in self.weak
+            if word.capitalised and not ordinary:
+                yield word.start, run[-1].end
 
     def _pairs(self, runs: list[list[Word]], words: list[Word]) -> Iterator[Span]:
         """Yield runs of two capitalised words or more that are not all ordinary ones."""
@@ -166,7 +174,7 @@ class NameFinder:
             for number, segment in enumerate(_SEGMENT.split(value[0])):
                 start = text.index(segment, at)
                 at = start + len(segment)
-                held = [word for word in words if start <= word.start and word.end <= at]
+                held = _inside(words, start, at)
                 yield from self._label_value(text, held, names=names, first=number == 0)
 
     def _label_value(self, text: str, held: list[Word], *, names: dict[int, Span], first: bool) -> Iterator[Span]:
@@ -188,7 +196,7 @@ class NameFinder:
     def _mentions(self, text: str, words: list[Word], *, spans: list[Span]) -> list[Mention]:
         people = _People()
         for start, end in sorted(spans, key=lambda span: span[0] - span[1]):
-            people.add([word.folded for word in words if start <= word.start and word.end <= end], text[start:end])
+            people.add([word.folded for word in _inside(words, start, end)], text[start:end])
         spans = _merged([*spans, *self._repeats(text, words, spans)])
         return [
             Mention(start=start, end=end, key=people.key(held), script=_script(text[start:end]))
@@ -199,12 +207,13 @@ class NameFinder:
     def _repeats(self, text: str, words: list[Word], spans: list[Span]) -> Iterator[Span]:
         """Yield further places of a name that was found, and of its parts where they are no ordinary words."""
         parts: set[str] = set()
-        for start, end in spans:
-            script, surface = _script(text[start:end]), text[start:end]
-            bound = r"\b" if script != "han" else ""
+        for surface in {text[start:end] for start, end in spans}:
+            bound = r"\b" if _script(surface) != "han" else ""
             for match in re.finditer(bound + re.escape(surface) + bound, text, re.IGNORECASE):
                 yield match.span()
-            held = [word for word in words if start <= word.start and word.end <= end]
+        for start, end in spans:
+            script = _script(text[start:end])
+            held = _inside(words, start, end)
             if script == "cased" and len(held) > 1:
                 parts |= {word.folded for word in held if len(word.text) >= _MIN_PART}
         parts -= self.ended_by | self.weak | self.particles
@@ -234,8 +243,18 @@ def _is_part(tokens: list[str], form: frozenset[str]) -> bool:
     )
 
 
+def _inside(words: list[Word], start: int, end: int) -> list[Word]:
+    """Return the words that lie inside a span."""
+    first = bisect_left(words, start, key=lambda word: word.start)
+    last = bisect_right(words, end, key=lambda word: word.end)
+    return words[first:last]
+
+
 def _within(words: list[Word], start: int, end: int) -> list[Span]:
-    return [(max(word.start, start), min(word.end, end)) for word in words if word.start < end and word.end > start]
+    """Return the parts of words that lie inside a span: a name in Han script is often part of a longer run."""
+    first = bisect_right(words, start, key=lambda word: word.end)
+    last = bisect_left(words, end, key=lambda word: word.start)
+    return [(max(word.start, start), min(word.end, end)) for word in words[first:last]]
 
 
 def _known(names: dict[int, Span], start: int) -> list[Span]:
@@ -254,24 +273,33 @@ def _merged(spans: list[Span]) -> list[Span]:
 
 
 def _islands(text: str, words: list[Word]) -> Iterator[Span]:
-    """Yield short runs of a script without capitals on lines that are mostly of one with capitals."""
+    """Yield short runs of a script without capitals on lines that are otherwise mostly of one with capitals."""
+    lines: dict[int, tuple[int, int]] = {}
+    for run in _foreign_runs(text, words):
+        start = text.rfind("\n", 0, run[0].start) + 1
+        if start not in lines:
+            line = text[start:].partition("\n")[0]
+            lines[start] = sum(char.lower() != char.upper() for char in line), sum(map(str.isalpha, line))
+        cased, letters = lines[start]
+        others = letters - cased - sum(map(str.isalpha, text[run[0].start : run[-1].end]))
+        if cased and cased >= others and _is_short(run):
+            yield run[0].start, run[-1].end
+
+
+def _foreign_runs(text: str, words: list[Word]) -> Iterator[list[Word]]:
+    """Yield runs of neighbouring words of one script without capitals."""
     run: list[Word] = []
     for word in words:
         if run and (word.script != run[-1].script or text[run[-1].end : word.start] not in {" ", "·", "-"}):
-            yield from _island(text, run)
+            yield run
             run = []
         if word.script != "cased":
             run.append(word)
-    yield from _island(text, run)
+    if run:
+        yield run
 
 
-def _island(text: str, run: list[Word]) -> Iterator[Span]:
+def _is_short(run: list[Word]) -> bool:
+    longest = _MAX_HAN if run[0].script == "han" else _MAX_LETTERS
     letters = sum(len(word.text) for word in run)
-    if len(run) > _MAX_WORDS or not 1 < letters <= _MAX_LETTERS:
-        return
-    if run[0].script == "han" and run[-1].end - run[0].start > _MAX_WORDS:
-        return
-    line = text[text.rfind("\n", 0, run[0].start) + 1 :].split("\n", 1)[0]
-    cased = sum(char.lower() != char.upper() for char in line)
-    if cased >= sum(map(str.isalpha, line)) - cased:
-        yield run[0].start, run[-1].end
+    return len(run) <= _MAX_WORDS and 1 < letters <= _MAX_LETTERS and all(len(word.text) <= longest for word in run)

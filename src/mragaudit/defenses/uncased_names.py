@@ -13,23 +13,31 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int]
 
-_RUN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]+")
+HAN = "\u3400-\u4dbf\u4e00-\u9fff"
+_RUN = re.compile(f"[{HAN}]+")
+_MAX_BOUNDED = 4
+"""Characters between a cue and what ends a name that count as one whatever they are."""
 _MAX_GIVEN = 2
 """Characters of a Chinese given name."""
 _DOUBLE = 2
 _MAX_ARABIC_WORDS = 2
+_PREFIXES = "وبلفك"
+"""Arabic particles that are written together with the word behind them."""
 
 
 class HanNames:
-    """Names of a family name and one or two characters."""
+    """Names of a family name and one or two characters, and others where a cue bounds them."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.family = frozenset("".join(vocabulary.han_family_names.split()))
         self.double = frozenset(vocabulary.han_double_family_names)
         self.stops = frozenset(vocabulary.han_stops)
-        self.known = frozenset((*vocabulary.han_titles, *vocabulary.han_cues))
+        self.known = frozenset((*vocabulary.han_titles, *vocabulary.han_cues, *vocabulary.han_not_names))
         self._titles = re.compile("|".join(vocabulary.han_titles))
         self._cues = re.compile(f"(?:{'|'.join(vocabulary.han_cues)})[是为:： ]{{0,2}}")
+        ends = "|".join([*sorted(self.known, key=len, reverse=True), *sorted(self.stops)])
+        self._between = re.compile(f"(?:(?!{ends})[{HAN}]){{2,{_MAX_BOUNDED}}}(?=[^{HAN}]|{ends}|\\Z)")
+        self._up_to = re.compile(f"(?:\\A|[^{HAN}]|{ends})((?:(?!{ends})[{HAN}]){{2,{_MAX_BOUNDED}}})\\Z")
 
     def find(self, text: str) -> Iterator[Span]:
         """Yield names behind a cue, before a title, alone, or at the beginning of a clause that goes on about them."""
@@ -42,13 +50,16 @@ class HanNames:
             yield from self._leading(match)
 
     def name_at(self, text: str, at: int, *, certain: bool) -> Iterator[Span]:
-        """Yield the name that begins at a place; `certain`: a label says so, whatever the family name."""
+        """Yield the name that begins at a place; `certain`: a label says so, whatever follows it."""
         run = _RUN.match(text, at)
+        bounded = self._between.match(text, at)
         if run is None:
             return
         family = self._family(run[0])
-        if family:
+        if family and not any(run[0].startswith(word) for word in self.known):
             yield at, at + family + self._given(run[0][family:])
+        elif bounded is not None:
+            yield bounded.span()
         elif certain:
             yield at, at + min(len(run[0]), _MAX_GIVEN + 1)
 
@@ -68,6 +79,9 @@ class HanNames:
             if family and len(piece) == length and length - family <= _MAX_GIVEN and _RUN.fullmatch(piece):
                 yield end - length, end
                 return
+        bounded = self._up_to.search(text[max(0, end - 2 * _MAX_BOUNDED) : end])
+        if bounded is not None:
+            yield end - len(bounded[1]), end
 
     def _whole(self, match: re.Match[str]) -> Iterator[Span]:
         family = self._family(match[0])
@@ -96,7 +110,7 @@ class ArabicNames:
         for number, word in enumerate(words):
             if word.script != "arabic":
                 continue
-            if word.text in self.titles:
+            if word.text in self.titles or (word.text[0] in _PREFIXES and word.text[1:] in self.titles):
                 yield from self.names_from(words, number + 1)
             elif word.text in self.given or word.text[1:] in self.given:
                 yield from self._from_given(words, number)
@@ -109,7 +123,7 @@ class ArabicNames:
 
     def _from_given(self, words: Sequence[Word], number: int) -> Iterator[Span]:
         held = self._run(words, number)
-        skipped = int(words[number].text not in self.given and words[number].text[0] in "ولبف")
+        skipped = int(words[number].text not in self.given and words[number].text[0] in _PREFIXES)
         if len(held) > 1 and (skipped or words[number].text in self.given):
             yield held[0].start + skipped, held[-1].end
 
@@ -117,8 +131,10 @@ class ArabicNames:
         held: list[Word] = []
         full = 0
         for word in words[number:]:
-            gap = held and word.start - held[-1].end != 1
-            if word.script != "arabic" or gap or word.text in self.stops or full == _MAX_ARABIC_WORDS:
+            apart = bool(held) and word.start - held[-1].end != 1
+            if word.script != "arabic" or apart or word.text in self.stops:
+                break
+            if full >= _MAX_ARABIC_WORDS and not {word.text, held[-1].text} & self.connectors:
                 break
             held.append(word)
             full += word.text not in self.connectors

@@ -76,6 +76,7 @@ class Vocabulary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     han_double_family_names: tuple[str, ...]
     han_titles: tuple[str, ...]
     han_cues: tuple[str, ...]
+    han_not_names: tuple[str, ...]
     han_stops: str
     arabic_given_names: tuple[str, ...]
     arabic_titles: tuple[str, ...]
@@ -97,3 +98,11 @@ def read_vocabulary(path: Path) -> Vocabulary:
 def shipped_vocabulary(resources: str = "resources") -> Vocabulary:
     """Return the vocabulary that ships."""
     return read_vocabulary(resource_folder(resources) / "defenses" / "lprag.yaml")
+
+
+def name_words(vocabulary: Vocabulary) -> frozenset[str]:
+    """Return, case-folded, the words of names and placeholders that the defense knows; no canary may use one."""
+    put = vocabulary.placeholders
+    words = {put.prefix, *put.codes, put.han_prefix, put.arabic_prefix, *put.arabic_codes}
+    words |= {*vocabulary.arabic_given_names, *vocabulary.han_double_family_names, *vocabulary.weak_names.split()}
+    return frozenset(word.casefold() for word in words | set("".join(vocabulary.han_family_names.split())))
