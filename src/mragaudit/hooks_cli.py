@@ -16,12 +16,13 @@ from typer.core import TyperGroup
 from mragaudit.errors import ConfigError, DataError, did_you_mean
 from mragaudit.hookaudit.attacks import read_attacks, shipped_attacks
 from mragaudit.hookaudit.baseline import failing, read_baseline, write_baseline
+from mragaudit.hookaudit.forecast import forecast, print_forecast, render_forecast
 from mragaudit.hookaudit.inventory import Inventory, audit_path
 from mragaudit.hookaudit.maps import HookMap, read_map, shipped_maps
 from mragaudit.hookaudit.metrics import read_metrics, shipped_metrics
 from mragaudit.hookaudit.probe.records import Observation
 from mragaudit.hookaudit.probe.run import probe_inventory
-from mragaudit.hookaudit.render import forecast, print_forecast, print_inventory, render_forecast, render_json
+from mragaudit.hookaudit.render import print_inventory, render_json
 from mragaudit.hookaudit.sarif import render_sarif
 from mragaudit.hookaudit.source import locate
 from mragaudit.hookaudit.verdicts import Status
