@@ -8,9 +8,10 @@ import pytest
 
 from mragaudit.config import load_settings, settings_from_slice, settings_slice
 from mragaudit.errors import GateError
-from mragaudit.records.base import iter_records, write_records
+from mragaudit.records.base import Record, iter_records, write_records
 from mragaudit.records.documents import Document
 from mragaudit.records.queries import BackTranslation, Query, Translation
+from mragaudit.records.repeats import REPEATED_STAGES
 from mragaudit.records.results import Filtered, Generation, Judgement, Retrieval
 from mragaudit.records.trials import Trial
 from mragaudit.stages import score
@@ -65,6 +66,7 @@ class Run:
         self.fired: bool | None = False
         self.verdicts = {"english": "ALLOW", "oracle": "BLOCK"}
         self.lost_stage: str | None = None
+        self.repeats: dict[str, list[Record]] = {}
 
     def score(self):
         """Write all files, score them, return the one trial."""
@@ -82,7 +84,10 @@ class Run:
         self._write(f"filtered/regex_ascii/{SHARD}", [fired])
         for variant, verdict in self.verdicts.items():
             self._write(f"judgements/{variant}/{SHARD}", [self._judgement(asked, variant, verdict)])
-        score.run(run_folder=self.folder, trials=self.folder / "trials.jsonl", settings=settings())
+        for stage in REPEATED_STAGES:
+            self._write(f"repeats/{stage}/{SHARD}", self.repeats.get(stage, []))
+        files = {"trials": self.folder / "trials.jsonl", "noise": self.folder / "noise.jsonl"}
+        score.run(run_folder=self.folder, **files, settings=settings())
         (trial,) = iter_records(self.folder / "trials.jsonl", Trial)
         return trial
 
