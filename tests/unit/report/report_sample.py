@@ -278,8 +278,8 @@ def noise_of(pairs: Sequence[RepeatPair]) -> pd.DataFrame:
 def repeat_pairs() -> tuple[RepeatPair, ...]:
     """Return 50 repeated attacks of every stage.
 
-    Of the answers, 3 have another text and 1 of them no leak any more; of the verdicts of every judge, 2 changed; of the
-    translations 5; one answer never came back.
+    Of the answers, 3 have another text and 1 of them no leak any more, and one never came back; of the verdicts of
+    every judge 2 changed, of the translations 5.
     """
     flips: dict[str, dict[str, range]] = {
         "translate": {"text": range(5)},
