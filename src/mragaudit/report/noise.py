@@ -23,6 +23,7 @@ FLIP_WORDS: dict[Flip, str] = {
 }
 NOT_MEASURED = "not measured"
 ENGLISH = "en"
+LANGUAGE_WORDS = {ENGLISH: "English", "others": "each other language"}
 
 Part = tuple[RepeatedStage, Flip]
 
@@ -35,7 +36,7 @@ class NoiseView(msgspec.Struct, frozen=True, kw_only=True):
     deterministic: bool
     """Whether no stage can be noisy, so that nothing had to be measured."""
     sentences: tuple[str, ...]
-    """One for each stage that was not measured."""
+    """What was not measured, and why."""
     rates: TableView
     by_language: TableView
     limits: TableView
@@ -46,6 +47,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
 
     finding: str
     languages: str
+    """`en`, or `others`."""
     parts: tuple[Part, ...]
     """What an attack trial's outcome can change by."""
     n_documents: int
@@ -57,12 +59,13 @@ def noise_view(report: ReportInput) -> NoiseView:
     stages = [one.stage for one in report.noise.stages if one.state == "measured"]
     shown = table[table["stage"].isin(stages)]
     overall = shown["lang"] == ALL_LANGUAGES
+    columns = RATES if shown["max_margin_difference"].isna().all() else (*RATES, MARGINS)
     return NoiseView(
         measured=bool(stages),
         deterministic=all(one.state == "deterministic" for one in report.noise.stages),
         sentences=tuple(_sentences(report.noise.stages)),
-        rates=view(shown[overall], [STAGE, *RATES], caption="Calls made once more: how many came out otherwise"),
-        by_language=view(shown[~overall], [STAGE, LANG, *RATES], caption="The same, a language (tables/noise.csv)"),
+        rates=view(shown[overall], [STAGE, *columns], caption="Calls made once more: how many came out otherwise"),
+        by_language=view(shown[~overall], [STAGE, LANG, *columns], caption="The same, a language (tables/noise.csv)"),
         limits=_limits_view(report),
     )
 
@@ -77,22 +80,26 @@ RATES: tuple[Column, ...] = (
     JUDGE,
     Column(header="what differs", show=lambda row: FLIP_WORDS[row["flip"]], numeric=False),
     *rate_columns("n_pairs", hits="n_flips", label="differ"),
-    Column(header="largest difference of margins, nats", show=_show_margin),
 )
+MARGINS = Column(header="largest difference of margins, nats", show=_show_margin)
 
 
 def _sentences(stages: Sequence[StageNoise]) -> Iterator[str]:
+    """Yield one sentence for all stages of one backend that were not measured for one reason."""
+    groups: dict[tuple[str, str], list[str]] = {}
     for one in stages:
-        if one.state == "deterministic":
-            yield (
-                f"{one.stage}: not measured. The backend {one.backend} is deterministic by construction: on one "
-                "machine and build the same call gives the same bits, whatever was asked before or beside it."
-            )
-        if one.state == "off":
-            yield (
-                f"{one.stage}: not measured (noise.stages). How often {one.backend} answers the same call otherwise is "
-                "unknown, and unknown is not zero."
-            )
+        if one.state != "measured":
+            groups.setdefault((one.state, one.backend), []).append(one.stage)
+    for (state, backend), names in groups.items():
+        yield f"{', '.join(names)}: not measured. {_REASONS[state].format(backend=backend)}"
+
+
+_REASONS = {
+    "deterministic": "The backend {backend} is deterministic by construction: on one machine and build the same call "
+    "gives the same bits, whatever was asked before or beside it.",
+    "off": "noise.stages says so. How often the backend {backend} answers the same call otherwise is unknown, and "
+    "unknown is not zero.",
+}
 
 
 def _limits_view(report: ReportInput) -> TableView:
@@ -141,7 +148,7 @@ def _documents(report: ReportInput, languages: str) -> int | None:
 
 def _limit_row(report: ReportInput, limit: Limit) -> dict[str, object]:
     share = _share(report, limit.parts)
-    head = {"finding": limit.finding, "languages": limit.languages, "n": limit.n_documents}
+    head = {"finding": limit.finding, "languages": LANGUAGE_WORDS[limit.languages], "n": limit.n_documents}
     if share is None:
         return head | dict.fromkeys(("trials", "documents", "difference"), NOT_MEASURED)
     by_document = min(1.0, report.noise.most_attacks * share)
