@@ -84,7 +84,7 @@ def test_trials_lost_to_a_faulty_endpoint_are_not_evaluated_and_filled_by_the_sa
 def test_a_server_that_answers_otherwise_the_second_time_has_a_noise_floor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of each text that the generator is asked a second time, every third gets another answer and every fifth is lost."""
+    """Of the texts that the generator is asked a second time, every third gets another answer, every fifth is lost."""
     from fake_openai import FakeServer, Fault, digest_words  # noqa: PLC0415 - aiohttp is optional
 
     monkeypatch.setenv("PLANTED_KEY", KEY)
