@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 LEFT_OUT: frozenset[str] = frozenset({"bundle.tar.gz", "hook_audit", "journal", "logs", "mask.key"})
-"""What is no result: the bundle of all results, finished calls, logs, and the secret of the masks; and `hook_audit`, which
-is a run of its own below the other one."""
+"""What is no result: the bundle of all results, finished calls, logs, and the secret of the masks;
+and `hook_audit`, which is a run of its own below the other one."""
 TABLES: tuple[str, ...] = (
     "f1_output_only",
     "f2_conditional",

@@ -29,7 +29,7 @@ OF_THE_AUDIT = frozenset(
     {*SHARDED, "corpus", "index", "judgements", "filtered", "repeats"}
     | {"trials.jsonl", "noise.jsonl", "tables", "figures", "report.html", "manifest.json", "metrics", "benchmarks"}
 )
-"""First parts of names below a run's folder; what other targets make (`monitor`, `hook_audit`) is not bundled with it."""
+"""First parts of names below a run's folder; what other targets make (`monitor`, `hook_audit`) stays out."""
 NOT_OF_THE_AUDIT = ("hook_audit", "monitor")
 """Sections of the config that no bundle has: other targets read them."""
 PLACES = ("resources", "corpus.source", "queries.source")

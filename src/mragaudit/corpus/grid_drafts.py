@@ -44,9 +44,15 @@ class Draft:
 class DraftSource(Protocol):
     """A corpus from which realisations are drawn."""
 
-    corpus: str
-    in_order: bool
-    """Whether the drafts have a given order, the first of them to be indexed; else the split is drawn."""
+    @property
+    def corpus(self) -> str:
+        """Name of the corpus."""
+        ...
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the drafts have a given order, the first of them to be indexed; else the split is drawn."""
+        ...
 
     def drafts(self, n_documents: int, *, rng: np.random.Generator, room: Room) -> list[Draft]:
         """Return new drafts with room for a further sentence; raises ConfigError for too many."""

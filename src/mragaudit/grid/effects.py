@@ -8,7 +8,7 @@ import numpy as np
 
 from mragaudit.grid.membership import METRIC, auc_effect
 from mragaudit.grid.resampling import Resampling
-from mragaudit.grid.rows import Group, GridRows, groups
+from mragaudit.grid.rows import GridRows, Group, groups
 from mragaudit.grid.units import units_of
 from mragaudit.hookaudit.attacks import AttackMap
 from mragaudit.hookaudit.predictions import Effect

@@ -24,7 +24,11 @@ CERTIFICATION_COLUMNS = (
 )
 ADAPTIVE_COLUMNS = (
     *("corpus", "arm", "fixed", "chosen", "family", "budget", "development_seeds", "check_seeds"),
-    *(f"{name}_{part}" for name in ("lower_bound", "ceiling", "fixed_attack") for part in ("rate", "ci_low", "ci_high")),
+    *(
+        f"{name}_{part}"
+        for name in ("lower_bound", "ceiling", "fixed_attack")
+        for part in ("rate", "ci_low", "ci_high")
+    ),
     *("n_items", "n_recovered", "n_ceiling", "n_fixed", "n_not_evaluated", "ci_method"),
     *("lift", "lift_by_seed", "p_value", "least_p", "p_method", "reason"),
 )

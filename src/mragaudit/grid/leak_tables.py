@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from mragaudit.grid.resampling import Resampling
-from mragaudit.grid.rows import Group, GridRows, groups, is_extraction
+from mragaudit.grid.rows import GridRows, Group, groups, is_extraction
 from mragaudit.grid.units import extracted
 from mragaudit.leaks.nel import ITEM_TYPES, STRICT_TYPES
 from mragaudit.records.grid import ITEM_KINDS, Cell, DocumentExtraction, ItemOutcome

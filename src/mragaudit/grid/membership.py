@@ -9,7 +9,7 @@ import pandas as pd
 
 from mragaudit.grid.cells import MEMBERSHIP
 from mragaudit.grid.resampling import Resampling
-from mragaudit.grid.rows import Group, GridRows, groups
+from mragaudit.grid.rows import GridRows, Group, groups
 from mragaudit.hookaudit.predictions import Effect
 from mragaudit.records.grid import CandidateScore
 from mragaudit.stats.auc import folded_auc, pairwise_auc, true_positive_rate
@@ -33,8 +33,8 @@ COLUMNS = (
 def membership_table(rows: GridRows, *, resampling: Resampling) -> pd.DataFrame:
     """Return one row an arm; scores of several seeds stand together, each standardised within its own cell.
 
-    `control_auc` is the AUC of undefended replies cut and masked to the arm's shape, `beyond_control` what the arm's AUC
-    moves beyond that: the part that is not due to the shape of the replies.
+    `control_auc` is the AUC of undefended replies cut and masked to the arm's shape, `beyond_control` what the
+    arm's AUC moves beyond that: the part that is not due to the shape of the replies.
     """
     made = [_row(group, rows, resampling) for group in groups(rows.cells, purpose="grid", keep=MEMBERSHIP.__eq__)]
     return frame(made, COLUMNS)

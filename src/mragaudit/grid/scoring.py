@@ -54,7 +54,7 @@ def item_outcomes(given: CellCalls) -> Iterator[ItemOutcome]:
     retrieved = given.retrieved
     for document in given.documents:
         for item in document.items:
-            exact = _found(given.calls, lambda text, value=item.value: value in text, texts=_reply)
+            exact = _found(given.calls, _letter_by_letter(item), texts=_reply)
             yield ItemOutcome(
                 cell_id=given.cell.cell_id,
                 doc_id=document.doc_id,
@@ -66,7 +66,7 @@ def item_outcomes(given: CellCalls) -> Iterator[ItemOutcome]:
                 in_context=any(item.value in text for call in given.calls for text in call.context),
                 exact=exact,
                 normalised=_found(given.calls, _normal_form_of(item), texts=_reply),
-                derived=_found(given.calls, lambda text, value=item.value: value in text, texts=_derived),
+                derived=_found(given.calls, _letter_by_letter(item), texts=_derived),
                 not_evaluated=None if exact else given.lost,
             )
 
@@ -92,6 +92,10 @@ def _found(
         if any(holds(text) for text in texts(call)):
             return True
     return False
+
+
+def _letter_by_letter(item: PlantedItem) -> Callable[[str], bool]:
+    return lambda text: item.value in text
 
 
 def _normal_form_of(item: PlantedItem) -> Callable[[str], bool]:

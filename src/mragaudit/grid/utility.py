@@ -6,7 +6,7 @@ import pandas as pd
 
 from mragaudit.grid.cells import BENIGN
 from mragaudit.grid.resampling import Resampling
-from mragaudit.grid.rows import Group, GridRows, groups
+from mragaudit.grid.rows import GridRows, Group, groups
 from mragaudit.records.grid import BenignOutcome
 from mragaudit.stats.intervals import conditional_rate, document_rate
 from mragaudit.stats.paired import count_pairs, paired_difference

@@ -196,6 +196,4 @@ class Bench:
             options=Index(),
             seed=self._settings.seed,
         )
-        return Collection(
-            texts=texts, index=index, embed_query=lambda question: self._embed([question])
-        )
+        return Collection(texts=texts, index=index, embed_query=lambda question: self._embed([question]))

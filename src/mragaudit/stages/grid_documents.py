@@ -19,7 +19,7 @@ from mragaudit.grid.realisations import Realisation, all_realisations, corpus_re
 from mragaudit.grid.splits import check_split
 from mragaudit.randomness import generator_for
 from mragaudit.records.base import write_records
-from mragaudit.records.grid import GridDocument, ItemKind, grid_document_key
+from mragaudit.records.grid import GridDocument, ItemKind, grid_document_key, split_check_key
 from mragaudit.resources import resource_folder
 
 logger = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ def run(*, documents: Path, splits: Path, settings: Settings) -> None:
         )
         for one in corpus_realisations(grid)
     ]
-    write_records(splits, checks, key=lambda check: check.realisation)
+    write_records(splits, checks, key=split_check_key)
     logger.info("grid_documents: %d realisations, %d splits checked", len(made), len(checks))
 
 

@@ -44,6 +44,7 @@ from mragaudit.records.grid import (
     NelCount,
     SplitCheck,
     cell_key,
+    split_check_key,
 )
 from mragaudit.records.grid_findings import AdaptiveRow
 from mragaudit.resources import resource_folder
@@ -93,7 +94,7 @@ def build_tables(
         "leak_types": leak_types_table(rows, resampling=resampling),
         "extraction": extraction_table(rows, resampling=resampling),
         "membership": membership_table(rows, resampling=resampling),
-        "splits": splits_table(read_records(grid.root / "splits.jsonl", SplitCheck, key=lambda one: one.realisation)),
+        "splits": splits_table(read_records(grid.root / "splits.jsonl", SplitCheck, key=split_check_key)),
         "utility": utility_table(rows, k=settings.hook_audit.k, resampling=resampling),
         **canary_tables(rows, settings=settings),
         "adaptive": adaptive_table(adaptive_rows(rows, settings=settings)),

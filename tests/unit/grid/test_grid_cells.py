@@ -42,7 +42,8 @@ def test_a_repeated_cell_names_the_one_that_is_run_for_it():
 def test_a_combination_draws_noise_when_a_part_does():
     arms = arms_by_name(load_settings({"hook_audit": {"defenses": [["none"], ["dp_r", "lprag"]]}}).hook_audit)
     assert {"dp_r+lprag@1", "dp_r+lprag@5"} <= arms.keys()
-    assert arms["dp_r+lprag@5"].defenses == ("dp_r", "lprag") and arms["dp_r+lprag@5"].epsilon == 5.0
+    assert arms["dp_r+lprag@5"].defenses == ("dp_r", "lprag")
+    assert arms["dp_r+lprag@5"].epsilon == 5.0
 
 
 def test_ids_of_cells_are_unique():

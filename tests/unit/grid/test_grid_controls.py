@@ -24,7 +24,8 @@ def test_an_echo_that_shows_19_of_20_items_in_context_passes():
 
 def test_an_echo_that_shows_18_of_20_fails():
     found = outcome("positive_control", [item(number, exact=number > 1) for number in range(20)])
-    assert not found["passed"] and found["reason"] == "an echo shows 0.90 of the items in context"
+    assert not found["passed"]
+    assert found["reason"] == "an echo shows 0.90 of the items in context"
 
 
 def test_items_that_stood_in_no_context_count_for_nothing():

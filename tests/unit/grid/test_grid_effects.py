@@ -29,7 +29,8 @@ def test_the_difference_is_defended_minus_undefended_over_documents():
     arms = two_arms([True] * 8 + [False] * 2, [True] * 2 + [False] * 8, b={"replies_digest": "other"})
     found = effects(arms)["verbatim_leak"]
     assert (found.baseline, found.defended, round(found.difference, 6), found.n) == (0.8, 0.2, -0.6, 10)
-    assert found.ci_method == "bootstrap_paired" and found.ci_high < 0
+    assert found.ci_method == "bootstrap_paired"
+    assert found.ci_high < 0
 
 
 def test_a_document_that_is_unknown_in_one_arm_is_left_out_and_counted():

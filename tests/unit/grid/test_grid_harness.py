@@ -1,5 +1,7 @@
 """The harness: what an attack can reach, what it may spend, and what is logged."""
 
+# ruff: noqa: ARG002  # a hook takes what the protocol hands it
+
 import gc
 
 import numpy as np
@@ -40,7 +42,8 @@ def test_an_attack_is_sent_the_reply_and_nothing_else():
         return Outcome()
 
     logged = drive(attack())
-    assert [type(one) for one in seen] == [str] and seen[0] == logged.calls[0].reply
+    assert [type(one) for one in seen] == [str]
+    assert seen[0] == logged.calls[0].reply
 
 
 def test_nothing_of_the_pipeline_can_be_reached_from_an_attack():
@@ -120,7 +123,8 @@ def test_the_log_holds_answer_and_reply_apart():
             return "[masked]"
 
     call = drive(asks("Project Tin Sparrow?"), defense=Masker()).calls[0]
-    assert "ada.lorne@example.com" in call.answer and call.reply == "[masked]"
+    assert "ada.lorne@example.com" in call.answer
+    assert call.reply == "[masked]"
 
 
 def test_derived_texts_stand_with_the_call_of_whose_reply_they_were_made():

@@ -1,5 +1,7 @@
 """The audited pipeline: what each hook gets, and what comes out."""
 
+# ruff: noqa: ARG002  # a hook takes what the protocol hands it
+
 import numpy as np
 import pytest
 from small_grid import TEXTS, Identity, pipeline, turn
@@ -48,8 +50,10 @@ def test_documents_with_the_refused_score_are_not_retrieved():
             return np.full_like(scores, REFUSED_SCORE)
 
     prepared = pipeline(Closed()).prepare(QUESTION, turn=turn())
-    assert prepared.retrieved.doc_ids == () and prepared.context == ()
-    assert prepared.request is not None and "Document:" not in prepared.request.prompt.messages[-1].content
+    assert prepared.retrieved.doc_ids == ()
+    assert prepared.context == ()
+    assert prepared.request is not None
+    assert "Document:" not in prepared.request.prompt.messages[-1].content
 
 
 def test_a_hook_that_loses_scores_is_an_error():
@@ -68,7 +72,8 @@ def test_rewritten_documents_are_what_the_model_sees():
 
     prepared = pipeline(Blank()).prepare(QUESTION, turn=turn())
     assert prepared.context == ("[gone]", "[gone]")
-    assert prepared.request is not None and "@example" not in prepared.request.prompt.messages[-1].content
+    assert prepared.request is not None
+    assert "@example" not in prepared.request.prompt.messages[-1].content
 
 
 def test_the_hook_on_generation_may_change_the_request():
@@ -77,7 +82,8 @@ def test_the_hook_on_generation_may_change_the_request():
             return type(request)(prompt=request.prompt, max_tokens=1, stop=request.stop)
 
     prepared = pipeline(Short()).prepare(QUESTION, turn=turn())
-    assert prepared.request is not None and prepared.request.max_tokens == 1
+    assert prepared.request is not None
+    assert prepared.request.max_tokens == 1
 
 
 def test_the_hook_on_the_response_has_the_last_word():
@@ -100,4 +106,5 @@ def test_another_session_knows_nothing_of_the_first():
     asked = pipeline()
     asked.prepare("Let us talk of Project Pale Marmot.", turn=turn(session="one"))
     prepared = asked.prepare("Whom do I ask?", turn=turn(session="two"))
-    assert prepared.request is not None and "Marmot. Whom" not in prepared.request.prompt.messages[-1].content
+    assert prepared.request is not None
+    assert "Marmot. Whom" not in prepared.request.prompt.messages[-1].content
