@@ -111,7 +111,7 @@ rule grid_scores:
         calls=expand("results/{{run}}/hook_audit/calls/{shard}.jsonl", shard=SHARDS),
         uses=expand("results/{{run}}/hook_audit/uses/{shard}.jsonl", shard=SHARDS),
     output:
-        items="results/{run}/hook_audit/scores/items.jsonl",
+        item_outcomes="results/{run}/hook_audit/scores/items.jsonl",
         nel="results/{run}/hook_audit/scores/nel.jsonl",
         candidates="results/{run}/hook_audit/scores/candidates.jsonl",
         extractions="results/{run}/hook_audit/scores/extractions.jsonl",
@@ -176,7 +176,7 @@ rule grid_manifest:
 rule grid_page:
     input:
         **rules.grid_tables.output,
-        hooks=rules.grid_hooks.output.hooks,
+        findings=rules.grid_hooks.output.hooks,
         manifest=rules.grid_manifest.output.manifest,
     output:
         html=report(

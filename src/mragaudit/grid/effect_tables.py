@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
@@ -36,6 +36,23 @@ def _effect_row(effect: Effect, cell: Cell) -> Row:
         "reported_as_effect": cell.reported_as_effect,
         "words": cell.words,
     }
+
+
+def effects_of(table: pd.DataFrame) -> Iterator[Effect]:
+    """Yield the effects of a table as `effects_table` wrote it."""
+    known = table.astype(object).where(table.notna(), None)
+    for row in known.to_dict("records"):
+        yield Effect(
+            defense=row["arm"],
+            attack=row["attack"],
+            metric=row["metric"],
+            cell=row["where"] or "",
+            **{name: row[name] for name in ("baseline", "defended", "difference", "ci_low", "ci_high")},
+            ci_method=row["ci_method"] or "",
+            n=int(row["n"]),
+            n_not_evaluated=int(row["n_not_evaluated"]),
+            identical=bool(row["identical"]),
+        )
 
 
 def predictions_table(scores: PredictionScores) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -153,26 +153,27 @@ def hook_tables(
     arms = arms_by_name(settings.hook_audit).values()
     acting = arm_hooks(arms, findings.inventory)
     effects = list(grid_effects(rows, shipped_attacks(settings.resources), resampling=resampling))
+    defended = [one for one in acting if one.defense != UNDEFENDED]
+    run_attacks = {cell.attack for cell in rows.cells}
+    scores = score_by_source(defended, effects, run_attacks=run_attacks, settings=settings)
     cells = {(cell.defense, cell.metric): cell for cell in build_matrix(acting, metrics)}
     combinations = dict.fromkeys(tuple(arm.defenses) for arm in arms)
     return {
         "hooks": hooks_table(findings, sorted({name for parts in combinations for name in parts})),
-        "matrix": matrix_table(acting, metrics),
+        "matrix": matrix_table(defended, metrics),
         "coverage": coverage_table(combinations),
         "effects": effects_table(effects, cells),
-        "predictions": predictions_table(scored(rows, settings=settings, acting=acting, effects=effects)),
+        "predictions": predictions_table(scores),
     }
 
 
-def scored(
-    rows: GridRows, *, settings: Settings, acting: Sequence[ActiveHooks], effects: Sequence[Effect]
+def score_by_source(
+    acting: Sequence[ActiveHooks], effects: Sequence[Effect], *, run_attacks: Collection[str], settings: Settings
 ) -> PredictionScores:
-    """Return the predictions of all defended arms on the attacks that were run, scored by the effects."""
+    """Return the predictions of the defended arms on the attacks that were run, scored by the effects."""
     attacks = shipped_attacks(settings.resources)
-    run_attacks = {cell.attack for cell in rows.cells}
     kept = msgspec.structs.replace(attacks, attacks=tuple(one for one in attacks.attacks if one.name in run_attacks))
-    defended = [one for one in acting if one.defense != UNDEFENDED]
-    predictions = predict(defended, shipped_metrics(settings.resources), attacks=kept)
+    predictions = predict(acting, shipped_metrics(settings.resources), attacks=kept)
     return score_predictions(predictions, effects, rule=ScoringRule(margin=settings.hook_audit.equivalence_margin))
 
 
