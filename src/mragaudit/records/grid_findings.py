@@ -83,6 +83,53 @@ class CertificationRow(Record, frozen=True, kw_only=True, tag="certification_row
     """Words of the scorer's lexicon or of the defense's vocabulary that occur in canaries."""
 
 
+class MembershipRow(Record, frozen=True, kw_only=True, tag="membership_row/1"):
+    """Membership inference in one cell; a rejected split has no number, and its check says why."""
+
+    cell_id: str
+    corpus: str
+    seed: int
+    mode: str
+    arm: str
+    split: Literal["accepted", "rejected", "not_checked"]
+    n_members: int
+    """With a score, as the next."""
+    n_non_members: int
+    members_not_evaluated: int
+    non_members_not_evaluated: int
+    auc: float | None
+    """Signed: below one half the score works the wrong way, which protects nobody."""
+    low: float | None
+    high: float | None
+    interval: str
+    """Over documents of this realisation; other seeds are other realisations."""
+    standard_error: float | None
+    """Of Hanley and McNeil."""
+    folded: float | None
+    """max(AUC, 1 - AUC), never without the two that follow."""
+    folded_null_high: float | None
+    """95 % quantile of the folded AUC where labels are dealt anew."""
+    folded_p: float | None
+    tpr_at_5: float | None
+    """True positive rate at 5 % false alarms; null with fewer than 20 non-members."""
+    tpr_at_5_low: float | None
+    tpr_at_5_high: float | None
+    tpr_at_1: float | None
+    """At 1 %; null with fewer than 100 non-members."""
+    tpr_at_1_low: float | None
+    tpr_at_1_high: float | None
+    tpr_interval: str
+    control_auc: float | None
+    """Nuisance control: of undefended replies cut and masked to the shape of this arm's."""
+    beyond_control: float | None
+    """AUC less control AUC on documents with both: what shortening and masking do not explain."""
+    beyond_control_low: float | None
+    beyond_control_high: float | None
+    beyond_control_interval: str
+    recall: ShareCount
+    """Members whose document a call about them retrieved."""
+
+
 class AdaptiveRow(Record, frozen=True, kw_only=True, tag="adaptive_row/1"):
     """The best attack of a family under one arm, chosen on development seeds and measured on others."""
 
@@ -115,6 +162,11 @@ class AdaptiveRow(Record, frozen=True, kw_only=True, tag="adaptive_row/1"):
 def recovery_key(row: RecoveryRow | CertificationRow) -> str:
     """Return class and arm."""
     return f"{row.canary_class}/{row.arm}"
+
+
+def membership_key(row: MembershipRow) -> str:
+    """Return the cell."""
+    return row.cell_id
 
 
 def adaptive_key(row: AdaptiveRow) -> str:
