@@ -229,11 +229,13 @@ def _no_rate(scores: _Scores, *, fpr_share: float, reason: str) -> TruePositiveR
 
 
 def _threshold(scores: _Scores, *, allowed: int) -> float:
-    """Return the lowest observed score that at most `allowed` non-members reach, infinity if there is none."""
+    """Return the lowest observed score that at most `allowed` non-members reach.
+
+    NaN where there is none: no score reaches it, not even an infinite one.
+    """
     observed = np.unique(np.concatenate([scores.members, scores.others]))
     reached = scores.others.size - np.searchsorted(np.sort(scores.others), observed, side="left")
     passing = observed[reached <= allowed]
-    # NaN is reached by no score, not even by an infinite one.
     return float(passing[0]) if passing.size else float("nan")
 
 
