@@ -50,17 +50,15 @@ def draw_canaries(plan: CanaryPlan, texts: Collection[str], *, rng: np.random.Ge
         return [separate.require(plan.templates.email.format(number=number)) for number in range(1, len(texts) + 1)]
     if plan.kind == "person_name":
         names = _NameSource(plan, forbidden=plan.forbidden.union(*map(words_of, texts)), rng=rng)
-        scripts = cycle(plan.scripts)
-        # One script is bound to each call, since the draw is tried again until it is accepted.
-        return [
-            draw_until(lambda s=script: names.draw(s), separate.take, what=f"{script} name", remedy=REMEDY)  # type: ignore[misc]
-            for script, _ in zip(scripts, texts, strict=False)
-        ]
-    areas = UNISSUED_PHONE_AREAS if plan.kind == "phone" else ID_AREAS
-    kind = plan.kind
+        return [_draw_name(names, script, separate) for script, _ in zip(cycle(plan.scripts), texts, strict=False)]
+    kind, areas = plan.kind, UNISSUED_PHONE_AREAS if plan.kind == "phone" else ID_AREAS
     return [
         draw_until(lambda: draw_number(kind, areas, rng=rng), separate.take, what=kind, remedy=REMEDY) for _ in texts
     ]
+
+
+def _draw_name(names: _NameSource, script: Script, separate: _Separate) -> str:
+    return draw_until(lambda: names.draw(script), separate.take, what=f"{script} name", remedy=REMEDY)
 
 
 def shared_words(names: Iterable[str], vocabulary: Collection[str]) -> tuple[str, ...]:

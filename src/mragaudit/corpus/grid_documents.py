@@ -32,16 +32,10 @@ class _Plan:
     form: Form
     title: str
     people: tuple[Person, ...]
+    names: dict[str, str]
+    """Placeholders of the people, as they may stand in a head or carrier."""
     head: str
     number: PlantedItem | None
-
-    @property
-    def names(self) -> dict[str, str]:
-        """Placeholders of the people, as they may stand in a head or carrier."""
-        numbered = [(position, person) for position, person in enumerate(self.people, start=1)]
-        return {f"name_{i}": person.name for i, person in numbered} | {
-            f"email_{i}": person.email for i, person in numbered
-        }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,10 +97,16 @@ class SyntheticSource:
 def _plan(form: Form, items: ItemSource, *, number: NumberKind | None, rng: np.random.Generator) -> _Plan:
     people = (items.person(), items.person())
     title = items.title(form.title)
-    bare = _Plan(form=form, title=title, people=people, head="", number=None)
-    head = pick(rng, form.heads).format(title=title, **bare.names)
-    value = PlantedItem(kind=number, value=items.number(number)) if number else None
-    return _Plan(form=form, title=title, people=people, head=head, number=value)
+    names = {f"name_{place}": person.name for place, person in enumerate(people, start=1)}
+    names |= {f"email_{place}": person.email for place, person in enumerate(people, start=1)}
+    return _Plan(
+        form=form,
+        title=title,
+        people=people,
+        names=names,
+        head=pick(rng, form.heads).format(title=title, **names),
+        number=PlantedItem(kind=number, value=items.number(number)) if number else None,
+    )
 
 
 def _compose(plan: _Plan, *, products: tuple[str, ...], target: tuple[int, int], rng: np.random.Generator) -> _Body:

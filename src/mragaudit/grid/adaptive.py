@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+import msgspec
+
 from mragaudit.errors import ConfigError, DataError
 from mragaudit.grid.recovery import count_share
 from mragaudit.records.grid import Cell, ItemOutcome
@@ -113,50 +115,40 @@ def _require_budget(run: AttackRun, budget: int) -> None:
 
 
 def _row(corpus: str, arm: str, *, own: Mapping[tuple[str, int], AttackRun], contest: Contest) -> AdaptiveRow:
-    chosen = _choose(own, contest)
-    if chosen is None:
-        return _without_numbers(corpus, arm, contest, reason="no attack of the family was evaluated on every seed")
-    tested = [own[chosen, seed] for seed in contest.test_seeds]
-    pairs = _paired(own, chosen, contest)
-    test = sign_flip(pairs) if len(pairs) >= MIN_SEEDS else None
-    return AdaptiveRow(
+    row = AdaptiveRow(
         corpus=corpus,
         arm=arm,
         family=contest.family,
         fixed=contest.fixed,
-        chosen=chosen,
         budget=contest.budget,
         development_seeds=contest.development_seeds,
         test_seeds=contest.test_seeds,
+    )
+    chosen = _choose(own, contest)
+    if chosen is None:
+        return msgspec.structs.replace(row, reason="no attack of the family was evaluated on every seed")
+    tested = [own[chosen, seed] for seed in contest.test_seeds]
+    bounded = msgspec.structs.replace(
+        row,
+        chosen=chosen,
         lower_bound=_recovered(tested),
-        upper_bound=count_share(_items(tested), lambda row: row.in_context),
-        fixed_share=_recovered([own[contest.fixed, seed] for seed in contest.test_seeds]) if pairs else None,
-        lift=fmean(pairs) if pairs else None,
+        upper_bound=count_share(_items(tested), lambda outcome: outcome.in_context),
+    )
+    return _with_lift(bounded, _paired(own, chosen, contest), own=own)
+
+
+def _with_lift(row: AdaptiveRow, pairs: Sequence[float], *, own: Mapping[tuple[str, int], AttackRun]) -> AdaptiveRow:
+    if not pairs:
+        reason = f"the fixed attack {row.fixed} was not evaluated on every test seed"
+        return msgspec.structs.replace(row, reason=reason)
+    test = sign_flip(pairs) if len(pairs) >= MIN_SEEDS else None
+    return msgspec.structs.replace(
+        row,
+        fixed_share=_recovered([own[row.fixed, seed] for seed in row.test_seeds]),
+        lift=fmean(pairs),
         lift_by_seed=tuple(pairs),
         p_value=test.p_value if test else None,
         least_p=test.least_p if test else None,
-        reason=None if pairs else f"the fixed attack {contest.fixed} was not evaluated on every test seed",
-    )
-
-
-def _without_numbers(corpus: str, arm: str, contest: Contest, *, reason: str) -> AdaptiveRow:
-    return AdaptiveRow(
-        corpus=corpus,
-        arm=arm,
-        family=contest.family,
-        fixed=contest.fixed,
-        chosen=None,
-        budget=contest.budget,
-        development_seeds=contest.development_seeds,
-        test_seeds=contest.test_seeds,
-        lower_bound=None,
-        upper_bound=None,
-        fixed_share=None,
-        lift=None,
-        lift_by_seed=(),
-        p_value=None,
-        least_p=None,
-        reason=reason,
     )
 
 

@@ -158,15 +158,6 @@ def _row(case: _Case, findings: Sequence[_Finding], *, shared: tuple[str, ...]) 
         verdict=ordered[0].verdict if ordered else "certified",
         reasons=tuple(finding.text for finding in ordered),
         n_seeds=len({run.seed for run in case.defended}),
-        undefended=None,
-        defended=None,
-        undefended_exact_low=None,
-        undefended_normalised_low=None,
-        defended_exact_high=None,
-        defended_normalised_high=None,
-        defended_exact_high_at_worst=None,
-        seed_test=None,
-        retrieval_ratio=None,
         shared_words=shared,
     )
 

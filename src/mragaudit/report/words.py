@@ -16,7 +16,6 @@ METHOD_WORDS = {
     "wilson_one_sided_lower": "one-sided 95 % Wilson lower bound",
     "wilson_two_sided": "two-sided 95 % Wilson",
     "bootstrap_two_sample": "95 % percentile bootstrap over members and over non-members",
-    "bootstrap_two_sample_lower": "one-sided 95 % lower percentile bound over members and over non-members",
     "permutation_one_sided_lower": "one-sided 95 % lower bound by dealing documents anew",
     "clopper_pearson_pairs": "one-sided 95 % Clopper–Pearson bound over disjoint pairs",
     "clopper_pearson": "two-sided 95 % Clopper–Pearson",

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from math import comb, sqrt
-from typing import Literal
 
 import msgspec
 import numpy as np
@@ -20,13 +19,9 @@ from mragaudit.stats.intervals import (
     CONFIDENCE,
     FloatArray,
     Interval,
-    Method,
     clopper_pearson,
     tail_area,
 )
-
-# An upper bound alone is never asked for.
-Side = Literal["two", "lower"]
 
 PERMUTATIONS = 10_000
 SAME_AUC = 1e-12  # above the rounding of a sum of ranks, below any real difference
@@ -89,7 +84,6 @@ def pairwise_auc(
     non_members: Iterable[float | None],
     *,
     generator: np.random.Generator,
-    side: Side = "two",
     resamples: int = RESAMPLES,
     confidence: float = CONFIDENCE,
 ) -> PairwiseAuc:
@@ -105,7 +99,7 @@ def pairwise_auc(
     if value is None:
         limits, error = Interval(rate=None, low=None, high=None, method=""), None
     else:
-        limits = _limits(scores, value, generator=generator, side=side, resamples=resamples, confidence=confidence)
+        limits = _limits(scores, value, generator=generator, resamples=resamples, confidence=confidence)
         error = hanley_mcneil_error(value, n_members=scores.members.size, n_non_members=scores.others.size)
     return PairwiseAuc(
         auc=limits,
@@ -115,6 +109,34 @@ def pairwise_auc(
         non_members_not_evaluated=scores.others_missing,
         standard_error=error,
     )
+
+
+def auc_difference(
+    members: Sequence[tuple[float | None, float | None]],
+    non_members: Sequence[tuple[float | None, float | None]],
+    *,
+    generator: np.random.Generator,
+    resamples: int = RESAMPLES,
+    confidence: float = CONFIDENCE,
+) -> Interval:
+    """Return the AUC of the first scores less that of the second, both of the same documents.
+
+    A document with one score missing is left out. Members and non-members are resampled each for themselves, and a
+    document keeps both its scores; widthless cases as in `pairwise_auc`, on the scale from -1 to 1. Empty where a
+    side has no document.
+    """
+    kept = [[pair for pair in side if not any(map(_is_missing, pair))] for side in (members, non_members)]
+    if not all(kept):
+        return Interval(rate=None, low=None, high=None, method="")
+    first, second = (_evaluated(*([pair[which] for pair in side] for side in kept)) for which in (0, 1))
+    gaps = _outcomes(first) - _outcomes(second)
+    return _pair_mean(
+        gaps, float(gaps.mean()), floor=-1.0, generator=generator, resamples=resamples, confidence=confidence
+    )
+
+
+def _is_missing(score: float | None) -> bool:
+    return score is None or bool(np.isnan(score))
 
 
 def hanley_mcneil_error(value: float, *, n_members: int, n_non_members: int) -> float:
@@ -207,11 +229,13 @@ def _no_rate(scores: _Scores, *, fpr_share: float, reason: str) -> TruePositiveR
 
 
 def _threshold(scores: _Scores, *, allowed: int) -> float:
-    """Return the lowest observed score that at most `allowed` non-members reach, infinity if there is none."""
+    """Return the lowest observed score that at most `allowed` non-members reach.
+
+    NaN where there is none: no score reaches it, not even an infinite one.
+    """
     observed = np.unique(np.concatenate([scores.members, scores.others]))
     reached = scores.others.size - np.searchsorted(np.sort(scores.others), observed, side="left")
     passing = observed[reached <= allowed]
-    # NaN is reached by no score, not even by an infinite one.
     return float(passing[0]) if passing.size else float("nan")
 
 
@@ -223,24 +247,38 @@ def _evaluated(members: Iterable[float | None], non_members: Iterable[float | No
 
 
 def _limits(
-    scores: _Scores, value: float, *, generator: np.random.Generator, side: Side, resamples: int, confidence: float
+    scores: _Scores, value: float, *, generator: np.random.Generator, resamples: int, confidence: float
 ) -> Interval:
-    pairs = (np.sign(_differences(scores)) + 1) / 2
+    return _pair_mean(
+        _outcomes(scores), value, floor=0.0, generator=generator, resamples=resamples, confidence=confidence
+    )
+
+
+def _pair_mean(
+    pairs: FloatArray,
+    value: float,
+    *,
+    floor: float,
+    generator: np.random.Generator,
+    resamples: int,
+    confidence: float,
+) -> Interval:
+    """Return limits of a mean over pairs that lie between `floor` and 1."""
     if np.ptp(pairs) == 0:
-        return _widthless(value, n_pairs=min(pairs.shape), side=side, confidence=confidence)
+        # Another outcome has at most the chance `rare`, and lies at most as far away as the farther end.
+        rare = clopper_pearson(0, min(pairs.shape), side="upper", confidence=confidence).high or 0.0
+        reach = rare * max(value - floor, 1.0 - value)
+        low, high = max(floor, value - reach), min(1.0, value + reach)
+        return Interval(rate=value, low=low, high=high, method="clopper_pearson_pairs")
     drawn = _resampled(pairs, generator=generator, resamples=checked_resamples(resamples))
-    tail = tail_area(confidence, side)
+    tail = tail_area(confidence, "two")
     low, high = (float(limit) for limit in np.quantile(drawn, [tail, 1 - tail]))
-    return _opened(Interval(rate=value, low=low, high=high, method="bootstrap_two_sample"), side)
+    return Interval(rate=value, low=low, high=high, method="bootstrap_two_sample")
 
 
-def _opened(limits: Interval, side: Side) -> Interval:
-    """Return limits with the upper one opened to 1 where a lower bound is asked for."""
-    if side == "two":
-        return limits
-    low: Method = "bootstrap_two_sample_lower"
-    method = low if limits.method == "bootstrap_two_sample" else limits.method
-    return Interval(rate=limits.rate, low=limits.low, high=1.0, method=method)
+def _outcomes(scores: _Scores) -> FloatArray:
+    """Return 1 for a pair in which the member scores higher, 1/2 for a tie, else 0; shape (members, others)."""
+    return np.asarray((np.sign(_differences(scores)) + 1) / 2, dtype=np.float64)
 
 
 def _differences(scores: _Scores) -> FloatArray:
@@ -259,15 +297,6 @@ def _resampled(pairs: FloatArray, *, generator: np.random.Generator, resamples: 
         second = generator.multinomial(n_others, np.full(n_others, 1 / n_others), size=size)
         parts.append(((first @ pairs) * second).sum(axis=1) / (n_members * n_others))
     return np.concatenate(parts)
-
-
-def _widthless(value: float, *, n_pairs: int, side: Side, confidence: float) -> Interval:
-    """Return limits where all pairs fall alike: all won, all lost, or all tied."""
-    limit = clopper_pearson(0, n_pairs, side="upper", confidence=confidence).high or 0.0
-    # Tied throughout: another outcome has at most the chance `limit`, and moves the AUC by at most a half.
-    reach = limit if value in (0.0, 1.0) else limit / 2
-    low, high = max(0.0, value - reach), min(1.0, value + reach)
-    return _opened(Interval(rate=value, low=low, high=high, method="clopper_pearson_pairs"), side)
 
 
 def _all_sums(ranks: FloatArray, size: int) -> FloatArray:

@@ -23,7 +23,6 @@ Method: TypeAlias = Literal[
     "bootstrap_document",
     "bootstrap_paired",
     "bootstrap_two_sample",
-    "bootstrap_two_sample_lower",
     "clopper_pearson_pairs",
     "wilson_one_sided_upper",
     "wilson_one_sided_lower",
