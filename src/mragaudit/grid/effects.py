@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mragaudit.grid.membership import METRIC, auc_effect
+from mragaudit.grid.membership_effect import METRIC, auc_effect
 from mragaudit.grid.resampling import Resampling
 from mragaudit.grid.rows import GridRows, Group, groups
 from mragaudit.grid.units import units_of

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from mragaudit.records.grid_findings import AdaptiveRow, CertificationRow, RecoveryRow, ShareCount
+from mragaudit.records.grid_findings import AdaptiveRow, CertificationRow, MembershipRow, RecoveryRow, ShareCount
 from mragaudit.tables.frames import Row, frame
 
 SHARES = ("exact", "normalised", "derived", "given_retrieved", "retrieved", "in_context", "controls")
@@ -31,6 +31,13 @@ ADAPTIVE_COLUMNS = (
     ),
     *("n_items", "n_recovered", "n_ceiling", "n_fixed", "n_not_evaluated", "ci_method"),
     *("lift", "lift_by_seed", "p_value", "least_p", "p_method", "reason"),
+)
+MEMBERSHIP_COLUMNS = (
+    *("cell_id", "corpus", "seed", "mode", "arm", "split", "n_members", "n_non_members", "n_not_evaluated"),
+    *("auc", "ci_low", "ci_high", "ci_method", "standard_error", "folded", "folded_null_high", "folded_p"),
+    *("tpr_at_5", "tpr_at_5_low", "tpr_at_5_high", "tpr_at_1", "tpr_at_1_low", "tpr_at_1_high", "tpr_interval"),
+    *("control_auc", "beyond_control", "beyond_control_low", "beyond_control_high", "beyond_control_interval"),
+    *("n_targets", "n_targets_retrieved", "recall_rate", "recall_ci_low", "recall_ci_high", "recall_ci_method"),
 )
 ONE_SIDED = "clopper_pearson_one_sided"
 SEED_TEST = "exact_permutation_of_seeds"
@@ -64,6 +71,26 @@ def _canary_row(row: RecoveryRow) -> Row:
 def _share_cells(share: ShareCount | None, name: str) -> Row:
     values = (None, None, None) if share is None else (share.share, share.low, share.high)
     return dict(zip((f"{name}_rate", f"{name}_ci_low", f"{name}_ci_high"), values, strict=True))
+
+
+def membership_table(rows: Iterable[MembershipRow]) -> pd.DataFrame:
+    """Return one row a cell; on a rejected split counts and recall alone."""
+    return frame(map(_membership_row, rows), MEMBERSHIP_COLUMNS)
+
+
+def _membership_row(row: MembershipRow) -> Row:
+    same = {name: getattr(row, name) for name in MEMBERSHIP_COLUMNS if name in MembershipRow.__struct_fields__}
+    return {
+        **same,
+        "n_not_evaluated": row.members_not_evaluated + row.non_members_not_evaluated,
+        "ci_low": row.low,
+        "ci_high": row.high,
+        "ci_method": row.interval,
+        "n_targets": row.recall.n,
+        "n_targets_retrieved": row.recall.k,
+        **_share_cells(row.recall, "recall"),
+        "recall_ci_method": row.recall.interval,
+    }
 
 
 def certification_table(rows: Iterable[CertificationRow]) -> pd.DataFrame:

@@ -181,21 +181,25 @@ def membership_view(table: pd.DataFrame) -> TableView:
     """Return membership inference with its control."""
     columns = [
         *WHERE,
+        count_column("seed", "seed"),
         ARM,
-        SEEDS,
+        text_column("split", "split"),
         count_column("members", "n_members"),
         count_column("non-members", "n_non_members"),
         count_column("not evaluated", "n_not_evaluated"),
         share_column("signed AUC", "auc"),
-        limits_column("interval", "auc_", method="ci_method"),
+        limits_column("interval", "", method="ci_method"),
         share_column("control AUC", "control_auc"),
         signed_column("beyond the control", "beyond_control"),
-        signed_limits_column("interval", "beyond_"),
-        share_column("folded AUC", "folded_auc"),
-        share_column("its null, median", "folded_null_median"),
+        Column(
+            header="interval",
+            show=lambda row: words.as_signed_interval(row["beyond_control_low"], row["beyond_control_high"]),
+        ),
+        share_column("folded AUC", "folded"),
+        share_column("95 % of its null", "folded_null_high"),
         p_column("p", "folded_p"),
-        share_column("TPR at 5 % FPR", "tpr_at_5_fpr"),
-        share_column("recall of the target", "recall_of_target"),
+        share_column("TPR at 5 % FPR", "tpr_at_5"),
+        share_column("recall of the target", "recall_rate"),
     ]
     caption = (
         "Membership inference. Control: undefended replies cut and masked to the arm's shape; only what goes beyond it "

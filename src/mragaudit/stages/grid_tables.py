@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,15 +13,15 @@ from mragaudit.config import Settings
 from mragaudit.corpus.canaries import shared_words
 from mragaudit.corpus.grid_templates import read_vocabulary
 from mragaudit.grid.adaptive import Contest, attack_runs, best_of_family
-from mragaudit.grid.cells import UNDEFENDED, arms_by_name, arms_of, cells_to_run
+from mragaudit.grid.cells import MEMBERSHIP, UNDEFENDED, arms_by_name, arms_of, cells_to_run
 from mragaudit.grid.certification import certify
 from mragaudit.grid.controls import controls_table, require_controls
 from mragaudit.grid.effect_tables import effects_table, predictions_table
 from mragaudit.grid.effects import grid_effects
-from mragaudit.grid.finding_tables import adaptive_table, canaries_table, certification_table
+from mragaudit.grid.finding_tables import adaptive_table, canaries_table, certification_table, membership_table
 from mragaudit.grid.hooks import arm_hooks, coverage_table, hooks_table, matrix_table
 from mragaudit.grid.leak_tables import extraction_table, leak_types_table, leaks_table
-from mragaudit.grid.membership import membership_table
+from mragaudit.grid.membership import membership_row
 from mragaudit.grid.plan_tables import cells_table
 from mragaudit.grid.recovery import canary_runs, recovery_rows
 from mragaudit.grid.resampling import Resampling
@@ -46,7 +46,7 @@ from mragaudit.records.grid import (
     cell_key,
     split_check_key,
 )
-from mragaudit.records.grid_findings import AdaptiveRow
+from mragaudit.records.grid_findings import AdaptiveRow, MembershipRow
 from mragaudit.resources import resource_folder
 from mragaudit.stages.aggregate import to_csv
 from mragaudit.stages.grid_documents import vocabularies
@@ -87,14 +87,15 @@ def build_tables(
 ) -> dict[str, pd.DataFrame]:
     """Return all tables but that of the controls, by name."""
     resampling = resampling_of(settings)
+    checks = read_records(grid.root / "splits.jsonl", SplitCheck, key=split_check_key)
     return {
         "cells": cells_table(cells, rows.uses),
         **hook_tables(grid, rows, settings=settings, resampling=resampling),
         "leaks": leaks_table(rows, resampling=resampling),
         "leak_types": leak_types_table(rows, resampling=resampling),
         "extraction": extraction_table(rows, resampling=resampling),
-        "membership": membership_table(rows, resampling=resampling),
-        "splits": splits_table(read_records(grid.root / "splits.jsonl", SplitCheck, key=split_check_key)),
+        "membership": membership_table(membership_rows(rows, checks, resampling=resampling)),
+        "splits": splits_table(checks),
         "utility": utility_table(rows, k=settings.hook_audit.k, resampling=resampling),
         **canary_tables(rows, settings=settings),
         "adaptive": adaptive_table(adaptive_rows(rows, settings=settings)),
@@ -175,6 +176,20 @@ def score_by_source(
     kept = msgspec.structs.replace(attacks, attacks=tuple(one for one in attacks.attacks if one.name in run_attacks))
     predictions = predict(acting, shipped_metrics(settings.resources), attacks=kept)
     return score_predictions(predictions, effects, rule=ScoringRule(margin=settings.hook_audit.equivalence_margin))
+
+
+def membership_rows(rows: GridRows, checks: Sequence[SplitCheck], *, resampling: Resampling) -> Iterator[MembershipRow]:
+    """Yield one row for every cell of membership inference."""
+    by_realisation = {check.realisation: check for check in checks}
+    for cell in rows.cells:
+        if cell.attack == MEMBERSHIP:
+            yield membership_row(
+                cell,
+                rows.candidates[cell.cell_id],
+                check=by_realisation[cell.realisation],
+                generator=resampling.generator(),
+                resamples=resampling.resamples,
+            )
 
 
 def splits_table(checks: Sequence[SplitCheck]) -> pd.DataFrame:
