@@ -18,6 +18,7 @@ MAX_CHUNKS = 60
 """How much of one reply is read: bounds against endless ones."""
 CHUNK_TOKENS = 60
 MIN_TOKENS = 4
+EDGE_CHARS = 400
 WINDOWS = (40, 28, 20, 14, 10, 7, 5)
 """Words at the edge of a chunk that one continuation sees; the next one sees fewer."""
 _BLOCK = re.compile(r"\n+")
@@ -88,9 +89,6 @@ class Memory:
         self.new_below = new_below
         self._known: list[Reference] = []
 
-    def __len__(self) -> int:
-        return len(self._known)
-
     def add(self, chunk: str) -> bool:
         """Take a chunk in when it is new, and return whether it was; one without tokens never is."""
         items = folded_tokens(chunk)
@@ -127,9 +125,11 @@ def _pieces(block: str) -> list[str]:
 
 
 def edge(chunk: str, *, direction: Direction, count: int) -> str:
-    """Return so many words at the end or the beginning of a chunk."""
+    """Return so many words at the end or the beginning of a chunk, at most 400 characters."""
     words = chunk.split()
-    return " ".join(words[-count:] if direction == "forward" else words[:count])
+    if direction == "forward":
+        return " ".join(words[-count:])[-EDGE_CHARS:]
+    return " ".join(words[:count])[:EDGE_CHARS]
 
 
 @dataclass(kw_only=True)
