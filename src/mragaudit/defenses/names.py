@@ -22,7 +22,9 @@ Span = tuple[int, int]
 ARABIC = "\u0610-\u061a\u0620-\u065f\u066e-\u06d3\u06d5-\u06dc\u06df-\u06e8\u06ea-\u06ef\u06fa-\u06ff\u0750-\u077f"
 _MARKS = "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0900-\u0963\u0970-\u0dff\u0e00-\u0e7f"
 _LETTER = rf"(?:[^\W\d_{HAN}{ARABIC}]|[{_MARKS}])"
-_WORD = re.compile(rf"[{HAN}]+|[{ARABIC}]+|{_LETTER}+(?:['\-]{_LETTER}+)*")
+# A single letter beside a digit or dash is part of a code, no initial.
+_CODE = rf"(?:(?<=[\d_-]){_LETTER}(?!{_LETTER})|{_LETTER}(?=[\d_]))"
+_WORD = re.compile(rf"(?P<uncased>[{HAN}]+|[{ARABIC}]+)|{_CODE}|(?P<other>{_LETTER}+(?:['\-]{_LETTER}+)*)")
 _SEGMENT = re.compile(r"[,;|/&、،]| and | und | na | - ")
 _VALUE = re.compile(r"[^\n\d<(\[\0@]{1,120}")
 _MAX_WORDS = 4
@@ -69,6 +71,7 @@ def words_of(text: str) -> list[Word]:
     return [
         Word(start=match.start(), end=match.end(), text=match[0], script=_script(match[0]))
         for match in _WORD.finditer(text)
+        if match.lastgroup
     ]
 
 

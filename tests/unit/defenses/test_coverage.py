@@ -21,8 +21,7 @@ ITEMS = {
     "id": "SSN 912-34-5678",
 }
 CARRIER = "The contact is {item} for this contract."
-SINGLES = tuple(name for name in names("defense"))
-COMBINATIONS = [*((name,) for name in SINGLES), ("dp_r", "lprag"), ("pad", "lprag"), ("dp_r", "pad")]
+COMBINATIONS = [*((name,) for name in names("defense")), ("dp_r", "lprag"), ("pad", "lprag"), ("dp_r", "pad")]
 
 
 def turn(seed: int = 0) -> Turn:

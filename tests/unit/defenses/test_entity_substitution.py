@@ -116,6 +116,7 @@ def test_different_people_mostly_have_different_placeholders(defense):
         "From: Person Alder-Rowan\nDear Person Alder-Rowan,",
         "某甲子先生和فلان الأرز",
         "name at domain dot com",
+        "All expenses go to code BC-763T. Nobody objected to vitamin B12. Everyone agreed.",
         "The Blue Heron project begins in April; New York pays EUR 12.",
         "Results: mortality fell in both groups.\r\n\tTable 1.",
         "请在星期五之前寄出发票。 يبدأ المشروع في أبريل.",
