@@ -199,12 +199,16 @@ class NameFinder:
     def _mentions(self, text: str, words: list[Word], *, spans: list[Span]) -> list[Mention]:
         people = _People()
         for start, end in sorted(spans, key=lambda span: span[0] - span[1]):
-            people.add([word.folded for word in _inside(words, start, end)], text[start:end])
+            people.add(_tokens(text, words, (start, end)))
         spans = _merged([*spans, *self._repeats(text, words, spans)])
         return [
-            Mention(start=start, end=end, key=people.key(held), script=_script(text[start:end]))
+            Mention(
+                start=start,
+                end=end,
+                key=people.key(_tokens(text, words, (start, end))),
+                script=_script(text[start:end]),
+            )
             for start, end in spans
-            if (held := [text[a:b].casefold() for a, b in _within(words, start, end)])
         ]
 
     def _repeats(self, text: str, words: list[Word], spans: list[Span]) -> Iterator[Span]:
@@ -229,11 +233,13 @@ class _People:
     def __init__(self) -> None:
         self._forms: list[tuple[frozenset[str], str]] = []
 
-    def add(self, tokens: list[str], surface: str) -> None:
+    def add(self, tokens: list[str]) -> None:
+        """Take in a name, given longer ones before it."""
         if not any(_is_part(tokens, form) for form, _ in self._forms):
-            self._forms.append((frozenset(tokens), " ".join(sorted(tokens)) or surface.casefold()))
+            self._forms.append((frozenset(tokens), " ".join(sorted(tokens))))
 
     def key(self, tokens: list[str]) -> str:
+        """Return the key of the first person whose name has these words, initials for words included."""
         for form, key in self._forms:
             if _is_part(tokens, form):
                 return key
@@ -253,11 +259,12 @@ def _inside(words: list[Word], start: int, end: int) -> list[Word]:
     return words[first:last]
 
 
-def _within(words: list[Word], start: int, end: int) -> list[Span]:
-    """Return the parts of words that lie inside a span: a name in Han script is often part of a longer run."""
+def _tokens(text: str, words: list[Word], span: Span) -> list[str]:
+    """Return the folded words of a span, cut to it: a name in Han script is often part of a longer run."""
+    start, end = span
     first = bisect_right(words, start, key=lambda word: word.end)
     last = bisect_left(words, end, key=lambda word: word.start)
-    return [(max(word.start, start), min(word.end, end)) for word in words[first:last]]
+    return [text[max(word.start, start) : min(word.end, end)].casefold() for word in words[first:last]]
 
 
 def _known(names: dict[int, Span], start: int) -> list[Span]:

@@ -94,6 +94,12 @@ def test_the_same_person_has_the_same_placeholder_in_every_document_and_reply(de
     assert EntitySubstitution().process_response("Zorvin Kelmast", turn=TURN) == placeholder
 
 
+def test_two_people_in_chinese_text_stay_two(defense):
+    first, second = re.findall("某..", defense.substitute("患者王秀英和患者李建国都已出院,联系人:王秀英")[:-3])
+    assert first != second
+    assert defense.substitute("王秀英") == first
+
+
 def test_the_same_address_has_the_same_placeholder_whatever_its_case_and_width(defense):
     found = {defense.substitute(text) for text in ("ann@corp.example", "ANN@corp.example", "ａｎｎ＠corp.example")}
     assert len(found) == 1
