@@ -11,13 +11,20 @@
 #   judgements/{judge}/{shard}.jsonl            verdicts
 #   generations/{shard}.jsonl                   answers, whatever any judge said
 #   filtered/{filter}/{shard}.jsonl             what each output filter says of them
-#   trials.jsonl, tables/*.csv                  one row a trial; the findings
+#   repeats/{stage}/{shard}.jsonl               what model stages gave when they asked a sample once more
+#   trials.jsonl, noise.jsonl, tables/*.csv     one row a trial; one a repeated call; the findings
 #   figures/*.svg, report.html, manifest.json   what a person looks at; what it was made from
 #   bundle.tar.gz                               all of it in one archive, made only when asked for (`snakemake bundle`)
 #   monitor/traffic/{part}.jsonl                the queries that are replayed through the exfiltration monitor
 #   monitor/replay/{part}.jsonl                 what the monitor counted; part: development, check, log
 #   monitor/closed_loop.jsonl                   what attackers were given with throttling in force
 #   monitor/tables/*.csv, monitor/report.html   the findings; made by the target `monitor`
+#   hook_audit/cells.jsonl                      which attack meets which defense; made by the target `hook_audit`
+#   hook_audit/documents.jsonl, splits.jsonl    its corpora and canaries; blind baselines of membership inference
+#   hook_audit/calls/{shard}.jsonl, uses/       every question and reply, as only the auditor sees them; what cells spent
+#   hook_audit/hooks.json                       where its defenses act, by source and by a sandboxed probe
+#   hook_audit/scores/*.jsonl, tables/*.csv     what was recovered; the findings
+#   hook_audit/report.html, manifest.json       what a person looks at; journal/, metrics/, logs/ stand beside
 #   journal/{stage}.{shard}.jsonl               finished model calls; no declared output, so never deleted
 #   metrics/, benchmarks/, logs/                what each job measured and said
 #
@@ -41,6 +48,7 @@ include: "workflow/rules/scoring.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/bundle.smk"
 include: "workflow/rules/monitor.smk"
+include: "workflow/rules/hook_audit.smk"
 
 
 report: "workflow/report/workflow.rst"
@@ -59,6 +67,14 @@ localrules:
     report,
     bundle,
     monitor,
+    hook_audit,
+    grid_plan,
+    grid_documents,
+    grid_hooks,
+    grid_scores,
+    grid_tables,
+    grid_manifest,
+    grid_page,
 
 
 rule all:

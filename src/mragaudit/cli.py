@@ -11,7 +11,7 @@ from mragaudit import __version__, doctor
 from mragaudit.config import read_settings
 from mragaudit.config.render import render_config, render_schema
 from mragaudit.errors import DataError, MragauditError
-from mragaudit.hookaudit.cli import app as hooks_app
+from mragaudit.hooks_cli import app as hooks_app
 from mragaudit.monitor.cli import app as monitor_app
 from mragaudit.monitor.defaults import SCHEMA_PATH, SETTINGS_PATH, render_monitor_schema, render_monitor_settings
 from mragaudit.paths import RunPaths

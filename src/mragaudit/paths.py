@@ -7,8 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-LEFT_OUT: frozenset[str] = frozenset({"bundle.tar.gz", "journal", "logs", "mask.key"})
-"""What is no result: the bundle of all results, finished calls, logs, and the secret of the masks."""
+LEFT_OUT: frozenset[str] = frozenset({"bundle.tar.gz", "hook_audit", "journal", "logs", "mask.key"})
+"""What is no result: the bundle of all results, finished calls, logs, and the secret of the masks;
+and `hook_audit`, which is a run of its own below the other one."""
 TABLES: tuple[str, ...] = (
     "f1_output_only",
     "f2_conditional",
@@ -21,6 +22,7 @@ TABLES: tuple[str, ...] = (
     "utility",
     "translation",
     "contrasts",
+    "noise",
 )
 MONITOR_TABLES: tuple[str, ...] = (
     "detection",
@@ -31,6 +33,24 @@ MONITOR_TABLES: tuple[str, ...] = (
     "recommendation",
     "throttling",
     "languages",
+)
+GRID_TABLES: tuple[str, ...] = (
+    "cells",
+    "hooks",
+    "matrix",
+    "coverage",
+    "controls",
+    "leaks",
+    "leak_types",
+    "extraction",
+    "membership",
+    "splits",
+    "utility",
+    "canaries",
+    "certification",
+    "adaptive",
+    "effects",
+    "predictions",
 )
 FIGURES: tuple[str, ...] = ("funnel", "leak_rates", "judges", "retrieval", "translation")
 
@@ -50,6 +70,11 @@ class RunPaths(msgspec.Struct, frozen=True):
     def trials(self) -> Path:
         """One row a trial."""
         return self.root / "trials.jsonl"
+
+    @property
+    def noise(self) -> Path:
+        """One row a call that a model stage repeated."""
+        return self.root / "noise.jsonl"
 
     @property
     def manifest(self) -> Path:
@@ -105,6 +130,15 @@ class RunPaths(msgspec.Struct, frozen=True):
     def monitor_table(self, name: str) -> Path:
         """One table of the monitor's evaluation."""
         return self.monitor / "tables" / f"{name}.csv"
+
+    @property
+    def grid(self) -> RunPaths:
+        """The hook audit's grid, with journal, metrics, tables and manifest of its own."""
+        return RunPaths(self.root / "hook_audit")
+
+    def scores(self, kind: str) -> Path:
+        """Scored rows of one kind, of a grid."""
+        return self.root / "scores" / f"{kind}.jsonl"
 
     def shards(self, folder: str, names: Iterable[str]) -> list[Path]:
         """All shards of a stage (`queries`) or of a variant (`judgements/english`)."""

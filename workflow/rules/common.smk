@@ -11,7 +11,8 @@ from mragaudit.config import load_settings, settings_slice, stage_needs
 from mragaudit.errors import MragauditError
 from mragaudit.paths import FIGURES, TABLES
 from mragaudit.provenance import source_digest
-from mragaudit.registry import module_of
+from mragaudit.records.repeats import REPEATED_STAGES
+from mragaudit.registry import module_of, names
 from mragaudit.resources import corpus_digest, languages_digest, prompts_digest, queries_digest
 from mragaudit.stages.plan import print_plan
 from mragaudit.stages.preflight import check_run, require_models
@@ -28,6 +29,8 @@ RUN = f"results/{SETTINGS.run}"
 SHARDS = list(SETTINGS.shard_names)
 JUDGES = list(SETTINGS.judge.variants)
 FILTERS = list(SETTINGS.filter.variants)
+ATTACK_CODE = source_digest(*(module_of("attack", name) for name in names("attack")))
+DEFENSE_CODE = source_digest(*(module_of("defense", name) for name in names("defense")))
 BACKENDS = {name: module_of("embedder" if name == "embedder" else "llm", role.backend) for name, role in SETTINGS.roles}
 
 used = partial(settings_slice, SETTINGS)

@@ -17,13 +17,16 @@ from mragaudit.errors import ConfigError
 STAGE_KEYS: dict[str, tuple[str, ...]] = {
     "corpus": ("seed", "resources", "corpus", "run"),
     "queries": ("resources", "languages", "corpus", "queries", "judge", "shards"),
-    "translate": ("resources", "languages", "translate", "roles.translator"),
-    "backtranslate": ("resources", "languages", "backtranslate", "roles.back_translator", "roles.embedder"),
+    "translate": ("seed", "resources", "languages", "translate", "noise", "roles.translator"),
+    "backtranslate": (
+        *("seed", "resources", "languages", "backtranslate", "noise"),
+        *("roles.back_translator", "roles.embedder"),
+    ),
     "index": ("seed", "roles.embedder", "retrieve"),
     "retrieve": ("retrieve", "roles.embedder"),
     "calibrate": ("resources", "judge", "roles.judge"),
-    "judge": ("resources", "languages", "judge", "roles.judge", "generate"),
-    "generate": ("resources", "languages", "generate", "roles.generator"),
+    "judge": ("seed", "resources", "languages", "judge", "noise", "roles.judge", "generate"),
+    "generate": ("seed", "resources", "languages", "generate", "noise", "roles.generator"),
     "score": ("resources", "languages", "judge", "filter", "shards"),
     "aggregate": ("seed", "languages", "judge", "filter", "retrieve", "queries", "statistics"),
     "figures": ("resources", "languages", "judge", "filter", "roles"),
@@ -35,6 +38,16 @@ STAGE_KEYS: dict[str, tuple[str, ...]] = {
     "monitor_replay": ("monitor.settings", "monitor.store"),
     "monitor_closed_loop": ("monitor.settings", "monitor.store"),
     "monitor_tables": ("resources", "languages", "statistics", "monitor"),
+    "grid_plan": ("hook_audit",),
+    "grid_documents": ("seed", "resources", "hook_audit"),
+    "grid_hooks": ("resources", "hook_audit"),
+    "grid_calls": (
+        *("seed", "resources", "shards", "generate", "hook_audit"),
+        *("roles.generator", "roles.attacker", "roles.embedder"),
+    ),
+    "grid_scores": ("resources", "hook_audit"),
+    "grid_tables": ("seed", "resources", "hook_audit", "statistics"),
+    "grid_page": ("run", "resources", "hook_audit", "statistics", "roles"),
     "monitor_page": ("run", "resources", "languages", "statistics", "monitor"),
 }
 

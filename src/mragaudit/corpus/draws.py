@@ -38,10 +38,12 @@ def fill_pattern(rng: np.random.Generator, pattern: str) -> str:
     return "".join(out)
 
 
-def draw_until(make: Callable[[], T], accept: Callable[[T], bool], *, what: str) -> T:
+def draw_until(
+    make: Callable[[], T], accept: Callable[[T], bool], *, what: str, remedy: str = "lower corpus.n_documents"
+) -> T:
     """Return the first draw that is accepted; raises ConfigError when `MAX_TRIES` draws are not."""
     for _ in range(MAX_TRIES):
         drawn = make()
         if accept(drawn):
             return drawn
-    raise ConfigError(f"no unused {what} is left after {MAX_TRIES} tries; lower corpus.n_documents")
+    raise ConfigError(f"no unused {what} is left after {MAX_TRIES} tries; {remedy}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -219,10 +220,11 @@ def _count_words(sentences: list[_Sentence]) -> int:
 
 def _fact(template: FactTemplate, plan: _Plan, *, rng: np.random.Generator) -> Fact:
     question = template.question.format(reference=refer(plan.anchor, plan.topic.noun))
-    return Fact(question=question, answer=_answer(template, plan.words, rng=rng))
+    return Fact(question=question, answer=draw_answer(template, plan.words.products, rng=rng))
 
 
-def _answer(template: FactTemplate, words: WordLists, *, rng: np.random.Generator) -> str:
+def draw_answer(template: FactTemplate, products: Sequence[str], *, rng: np.random.Generator) -> str:
+    """Return a language-neutral answer of the template's kind."""
     match template.kind:
         case "code":
             return fill_pattern(rng, template.pattern)
@@ -233,7 +235,7 @@ def _answer(template: FactTemplate, words: WordLists, *, rng: np.random.Generato
         case "time":
             return f"{rng.integers(8, 18):02d}:{5 * rng.integers(1, 12):02d}"
         case "product":
-            return f"{pick(rng, words.products)} {fill_pattern(rng, '###')}"
+            return f"{pick(rng, products)} {fill_pattern(rng, '###')}"
 
 
 def _document(plan: _Plan, text: str, *, facts: tuple[Fact, ...], rng: np.random.Generator) -> Document:

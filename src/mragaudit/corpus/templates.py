@@ -137,7 +137,7 @@ def _topic(top: Node) -> TopicTemplates:
         levels=_levels(members["levels"]),
         subjects=members["subjects"].texts(),
         leads=members["leads"].templates(required=("anchor",), at_least=_MIN_LEADS),
-        facts=tuple(_fact(node) for node in members["facts"].items(at_least=_MIN_FACTS)),
+        facts=tuple(fact_template(node) for node in members["facts"].items(at_least=_MIN_FACTS)),
         fillers=members["fillers"].templates(at_least=_MIN_FILLERS),
     )
 
@@ -153,7 +153,8 @@ def _levels(node: Node) -> dict[Level, int]:
     return weights
 
 
-def _fact(node: Node) -> FactTemplate:
+def fact_template(node: Node) -> FactTemplate:
+    """Return a sentence with its question; raises DataError naming file and key of a bad entry."""
     members = node.mapping(required=("sentence", "question", "kind"), optional=("pattern",))
     kind = cast("AnswerKind", members["kind"].choice(get_args(AnswerKind)))
     if (kind == "code") != ("pattern" in members):

@@ -8,10 +8,11 @@ from pathlib import Path
 import msgspec
 
 from mragaudit.errors import DataError, did_you_mean
+from mragaudit.hookaudit.judgement import judge
 from mragaudit.hookaudit.maps import HookMap, find_targets, shipped_maps
 from mragaudit.hookaudit.source import Problem, SourceFile, SourceTree, load_tree, parse_source
 from mragaudit.hookaudit.symbols import Project
-from mragaudit.hookaudit.verdicts import HookSpec, HookVerdict, Status, Target, judge
+from mragaudit.hookaudit.verdicts import HookSpec, HookVerdict, Status, Target
 
 STATUSES: tuple[Status, ...] = ("active", "inactive", "conditional", "unknown")
 SCHEMA_VERSION = 1

@@ -10,8 +10,9 @@ import msgspec
 import yaml
 
 from mragaudit.errors import ConfigError
+from mragaudit.hookaudit.judgement import declares
 from mragaudit.hookaudit.symbols import ClassInfo, Definition, Module, Project
-from mragaudit.hookaudit.verdicts import Hook, HookSpec, Target, declares
+from mragaudit.hookaudit.verdicts import Hook, HookSpec, Target
 from mragaudit.resources import resource_folder
 
 ORDER = ("own", "langchain", "llama_index", "haystack", "generic")

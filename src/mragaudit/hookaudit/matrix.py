@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -58,6 +59,27 @@ def status_by_default(verdict: HookVerdict) -> Plain:
     return verdict.status
 
 
+def found_defenses(verdicts: Iterable[HookVerdict]) -> tuple[ActiveHooks, ...]:
+    """Return where each class with hooks acts, and the functions of each module together, in the order of the verdicts.
+
+    A class goes by its name, by name and file where two have the same, a module by its file.
+    """
+    parts: dict[tuple[str, str | None], list[HookVerdict]] = {}
+    for verdict in verdicts:
+        parts.setdefault((verdict.module_file or verdict.file, verdict.class_name), []).append(verdict)
+    times = Counter(class_name for _, class_name in parts)
+    return tuple(
+        active_hooks(_defense_name(file, class_name, unique=times[class_name] == 1), found)
+        for (file, class_name), found in parts.items()
+    )
+
+
+def _defense_name(file: str, class_name: str | None, *, unique: bool) -> str:
+    if class_name is None:
+        return f"functions of {file}"
+    return class_name if unique else f"{class_name} ({file})"
+
+
 def combined(parts: Sequence[ActiveHooks]) -> ActiveHooks:
     """Return where a combination of defenses acts: wherever one of them does."""
     active = {hook for part in parts for hook in part.active}
@@ -90,9 +112,10 @@ def cell(defense: ActiveHooks, metric: Metric) -> Cell:
 
 def _words(defense: ActiveHooks, metric: Metric, *, sight: Sight, by_sight: Mapping[Sight, list[Hook]]) -> str:
     if not defense.active:
-        text = "acts nowhere: a shift is chance or another mechanism"
+        told = " that the source tells of" if defense.undecided else ""
+        text = f"acts nowhere{told}: a shift is chance or another mechanism"
     elif sight == "interpretable":
-        text = f"acts at {_named(by_sight[sight])}, which {metric.name} observes"
+        text = f"acts at {named_hooks(by_sight[sight])}, which the metric observes"
         if by_sight["nuisance"]:
             text += f"; a nuisance as well at {_reasons(by_sight['nuisance'], metric.nuisance)}"
     elif sight == "indirect":
@@ -100,13 +123,14 @@ def _words(defense: ActiveHooks, metric: Metric, *, sight: Sight, by_sight: Mapp
     elif sight == "nuisance":
         text = f"no effect can be read off: {_reasons(by_sight[sight], metric.nuisance)}"
     else:
-        text = f"acts at {_named(by_sight[sight])}, which {metric.name} does not observe"
+        text = f"acts at {named_hooks(by_sight[sight])}, which the metric does not observe"
     if defense.undecided:
-        text += f"; not told by the source: {_named(defense.undecided)}"
+        text += f"; not told by the source: {named_hooks(defense.undecided)}"
     return text
 
 
-def _named(hooks: Iterable[Hook]) -> str:
+def named_hooks(hooks: Iterable[Hook]) -> str:
+    """Return hooks with their codes, for a sentence."""
     return ", ".join(f"{CODES[hook]} {hook}" for hook in hooks)
 
 

@@ -10,11 +10,12 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from mragaudit.hookaudit.inventory import STATUSES, Inventory
+from mragaudit.hookaudit.inventory import STATUSES, FileProblem, Inventory
 from mragaudit.hookaudit.probe.records import Observation, disagreement
 from mragaudit.hookaudit.verdicts import CODES, HookVerdict
 
 DECLARED = {True: "active", False: "inactive", None: "-"}
+NO_HOOK = "no hook found; name yours in a map: --hooks"
 STYLES = {"active": "green", "inactive": "bold red", "conditional": "yellow", "unknown": "magenta"}
 
 
@@ -57,8 +58,8 @@ def print_inventory(
     for verdict in inventory.verdicts:
         seen = found.get((verdict.file, verdict.name, verdict.hook))
         table.add_row(*_row(verdict, known=known, probed=observations is not None, seen=seen))
-    parts: list[Table | Text] = [table] if inventory.verdicts else [Text("no hook found; name yours in a map: --hooks")]
-    parts += [Text(_problem_line(inventory, number), style="red") for number in range(len(inventory.problems))]
+    parts: list[Table | Text] = [table] if inventory.verdicts else [Text(NO_HOOK)]
+    parts += [Text(problem_line(problem), style="red") for problem in inventory.problems]
     parts.append(Text(_counts(inventory)))
     console.print(Group(*parts))
 
@@ -92,8 +93,8 @@ def _observed(verdict: HookVerdict, seen: Observation | None) -> str:
     return f"{seen.words}\nDISAGREES: {clash}" if clash else seen.words
 
 
-def _problem_line(inventory: Inventory, number: int) -> str:
-    problem = inventory.problems[number]
+def problem_line(problem: FileProblem) -> str:
+    """Return which file was not audited, and why."""
     place = f", line {problem.line}" if problem.line else ""
     return printable(f"not audited: {problem.file}{place}: {problem.reason}")
 

@@ -10,7 +10,7 @@ from mragaudit.records.documents import Fact
 Split = Literal["indexed", "held_out"]
 ItemKind = Literal["email", "person_name", "phone", "id"]
 Mode = Literal["in_domain_queries", "targeted_queries"]
-Purpose = Literal["grid", "canary", "benign", "positive_control", "negative_control"]
+Purpose = Literal["grid", "canary", "adaptive", "positive_control", "negative_control"]
 
 ITEM_KINDS: tuple[ItemKind, ...] = ("email", "person_name", "phone", "id")
 MODES: tuple[Mode, ...] = ("in_domain_queries", "targeted_queries")
@@ -104,6 +104,8 @@ class TargetCall(Record, frozen=True, kw_only=True, tag="target_call/1"):
     """What the asker got."""
     derived: tuple[str, ...]
     """Texts that the attacker made of this reply (decoded, reversed); scored beside it."""
+    linked: tuple[str, ...]
+    """Names by which the attacker linked this reply with those about other documents, be they pseudonyms."""
     refused_by: str | None
     """Hook at which the pipeline refused; null: it answered."""
     not_evaluated: str | None
@@ -117,8 +119,18 @@ class CellUse(Record, frozen=True, kw_only=True, tag="cell_use/1"):
     n_target_calls: int
     n_attacker_calls: int
     """Calls of the attacker's own model."""
+    n_attacker_failed: int
+    """Those of them that never came back; the attack went on without."""
     n_not_evaluated: int
     """Target calls without a reply."""
+    lost_calls: tuple[int, ...]
+    """Their numbers."""
+    linked_calls: tuple[int, ...]
+    """Numbers of the calls whose replies the attacker linked with those about other documents."""
+    replies_digest: str
+    """Of all replies in order: two cells with the same one read alike to every metric on text."""
+    retrieval_digest: str
+    """Of all lists of retrieved documents in order."""
 
 
 class ItemOutcome(Record, frozen=True, kw_only=True, tag="item_outcome/1"):
@@ -136,19 +148,21 @@ class ItemOutcome(Record, frozen=True, kw_only=True, tag="item_outcome/1"):
     in_context: bool
     """It stood letter by letter in a context that the model saw."""
     exact: bool
-    """It stands letter by letter in a reply and in no question of the cell."""
+    """It stands letter by letter in a reply, and in no question up to that call: an attacker may go on with it."""
     normalised: bool
     """The same after folding of case, width, separators and digits."""
     derived: bool
-    """Exact in a text that the attacker made of a reply, and in no question."""
+    """Exact in a text that the attacker made of a reply, and in no question up to that call."""
     not_evaluated: str | None
     """Set where it was not found and a call of the cell has no reply."""
 
 
 class NelCount(Record, frozen=True, kw_only=True, tag="nel_count/1"):
-    """Distinct items of one type in all replies of a cell."""
+    """Distinct items of one type in one reply, or in all replies of a cell; types without any have no row."""
 
     cell_id: str
+    number: int | None
+    """Call; null: the whole cell, an item of several replies counted once."""
     item_type: str
     n_items: int
     strict: bool
@@ -181,6 +195,8 @@ class DocumentExtraction(Record, frozen=True, kw_only=True, tag="document_extrac
     """Best ROUGE-L recall of the document over the cell's replies, 0 to 1."""
     rouge_l_precision: float
     """Best ROUGE-L precision over the replies, 0 to 1."""
+    resembled: bool
+    """The published rule: recall or precision of one reply above 0.5; short replies meet it easily."""
     not_evaluated: str | None
 
 
@@ -198,6 +214,30 @@ class BenignOutcome(Record, frozen=True, kw_only=True, tag="benign_outcome/1"):
     not_evaluated: str | None
 
 
+class SplitCheck(Record, frozen=True, kw_only=True, tag="split_check/1"):
+    """Whether members and non-members of one realisation can be told apart by their texts alone."""
+
+    realisation: str
+    n_members: int
+    n_non_members: int
+    n_folds: int
+    auc: float | None
+    """Of the blind classifier on documents that it was not fitted on; null where it could not be fitted."""
+    low: float | None
+    """One-sided 95 % lower bound of the AUC."""
+    interval: str
+    """How the bound was made; empty where there is none."""
+    verdict: Literal["accepted", "rejected", "not_checked"]
+    """A rejected split is listed and not used; it is never drawn anew."""
+    reason: str | None
+    """Why it was rejected or not checked."""
+
+
+def split_check_key(row: SplitCheck) -> str:
+    """Return the realisation."""
+    return row.realisation
+
+
 def cell_key(row: Cell | CellUse) -> str:
     """Return the id by which cells are sorted and joined."""
     return row.cell_id
@@ -206,3 +246,21 @@ def cell_key(row: Cell | CellUse) -> str:
 def call_key(row: TargetCall) -> str:
     """Return cell and zero-padded number."""
     return f"{row.cell_id}#{row.number:05d}"
+
+
+def grid_document_key(row: GridDocument) -> str:
+    """Return realisation and id: one document may stand in several realisations."""
+    return f"{row.realisation}#{row.doc_id}"
+
+
+def score_key(row: ItemOutcome | NelCount | CandidateScore | DocumentExtraction | BenignOutcome) -> str:
+    """Return what names a scored row: cell, and document, call or item within it."""
+    match row:
+        case ItemOutcome():
+            return f"{row.cell_id}#{row.doc_id}#{row.kind}#{row.value}"
+        case NelCount():
+            return f"{row.cell_id}#{-1 if row.number is None else row.number:05d}#{row.item_type}"
+        case BenignOutcome():
+            return f"{row.cell_id}#{row.doc_id}#{row.question}"
+        case _:
+            return f"{row.cell_id}#{row.doc_id}"

@@ -84,15 +84,21 @@ class ModelJob:
         self._embedder_load_seconds = 0.0
         self._models: dict[str, ModelIdentity] = {}
 
-    def caller(self, name: str, role: Role) -> Caller:
-        """Return the way to the model of a role; it is loaded when the journal cannot answer."""
+    def caller(self, name: str, role: Role, *, journal: str | None = None, progress: bool = True) -> Caller:
+        """Return the way to the model of a role; it is loaded when the journal cannot answer.
+
+        A job that has several models names a journal for each of the others: `journal` stands for the stage's name.
+        Without `progress` its calls draw no bar.
+        """
         identity = identity_of(role)
-        stage = self._journal.name.split(".", 1)[0]
+        path = self._journal if journal is None else self._journal.with_name(f"{journal}.{self.shard}.jsonl")
+        stage = path.name.split(".", 1)[0]
         caller = Caller(
             identity=identity,
             load=lambda: load_backend(role, threads=self._threads),
-            journal=Journal(self._journal, siblings=sorted(self._journal.parent.glob(f"{stage}.*.jsonl"))),
+            journal=Journal(path, siblings=sorted(path.parent.glob(f"{stage}.*.jsonl"))),
             label=f"{self.stage} {self.shard}",
+            progress=progress,
         )
         self._callers.append(caller)
         self._models[name] = identity

@@ -22,10 +22,14 @@ Method: TypeAlias = Literal[
     "",
     "bootstrap_document",
     "bootstrap_paired",
+    "bootstrap_two_sample",
+    "clopper_pearson_pairs",
     "wilson_one_sided_upper",
     "wilson_one_sided_lower",
     "wilson_two_sided",
     "clopper_pearson",
+    "clopper_pearson_one_sided_upper",
+    "clopper_pearson_one_sided_lower",
 ]
 
 CONFIDENCE = 0.95  # the published level of every table
@@ -33,6 +37,11 @@ WILSON_METHODS: dict[Side, Method] = {
     "two": "wilson_two_sided",
     "upper": "wilson_one_sided_upper",
     "lower": "wilson_one_sided_lower",
+}
+CLOPPER_PEARSON_METHODS: dict[Side, Method] = {
+    "two": "clopper_pearson",
+    "upper": "clopper_pearson_one_sided_upper",
+    "lower": "clopper_pearson_one_sided_lower",
 }
 
 
@@ -195,7 +204,7 @@ def clopper_pearson_cells(
 
     low, high = one_sided(lower(successes), 1.0 - lower(totals - successes), side)
     rate = successes / np.maximum(totals, 1.0)
-    return assemble(rate, low, high, method="clopper_pearson", empty=totals == 0)
+    return assemble(rate, low, high, method=CLOPPER_PEARSON_METHODS[side], empty=totals == 0)
 
 
 def clopper_pearson(k: int, n: int, *, side: Side, confidence: float = CONFIDENCE) -> Interval:
@@ -251,6 +260,16 @@ def document_rates(k: npt.ArrayLike, n: npt.ArrayLike, *, confidence: float = CO
 def document_rate(k: int, n: int, *, confidence: float = CONFIDENCE) -> Interval:
     """Return rate and limits of one F1 or F3 cell; see `document_rates`."""
     return document_rates(k, n, confidence=confidence).at(0)
+
+
+def chance_rate(k: int, n: int, *, confidence: float = CONFIDENCE) -> Interval:
+    """Return rate and limits of k events of n independent trials, by Wilson.
+
+    Two-sided where 0 < k < n; one-sided upper for k = 0 and one-sided lower for k = n, as everywhere in the tables.
+    n = 0 is empty. Raises DataError unless 0 <= k <= n, whole numbers.
+    """
+    side: Side = "upper" if k == 0 else "lower" if k == n else "two"
+    return wilson(k, n, side=side, confidence=confidence)
 
 
 def conditional_rates(k: npt.ArrayLike, n: npt.ArrayLike, *, confidence: float = CONFIDENCE) -> Intervals:

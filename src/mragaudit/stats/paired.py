@@ -8,7 +8,7 @@ import numpy.typing as npt
 from scipy import special
 
 from mragaudit.errors import DataError
-from mragaudit.stats.bootstrap import RESAMPLES, checked_resamples, stack
+from mragaudit.stats.bootstrap import RESAMPLES, checked_resamples, kind_weights, stack
 from mragaudit.stats.intervals import (
     CONFIDENCE,
     FloatArray,
@@ -181,3 +181,33 @@ def paired_difference(
         resamples=resamples,
         confidence=confidence,
     ).at(0)
+
+
+def mean_difference(
+    differences: npt.ArrayLike,
+    *,
+    generator: np.random.Generator,
+    resamples: int = RESAMPLES,
+    confidence: float = CONFIDENCE,
+) -> Interval:
+    """Return the mean of paired differences, shape `(n_units,)`, with percentile limits over resampled units.
+
+    No unit gives an empty interval. Where all differences are equal nothing can be resampled and no bound on other
+    values is known, so there are no limits and no method. Raises DataError for a difference that is not finite.
+    """
+    values = np.asarray(differences, dtype=np.float64)
+    if values.ndim != 1 or not bool(np.all(np.isfinite(values))):
+        raise DataError(f"paired differences are one vector of finite numbers; got shape {values.shape}")
+    if not values.size:
+        return Interval(rate=None, low=None, high=None, method="")
+    mean = float(values.mean())
+    if np.ptp(values) == 0.0:
+        return Interval(rate=mean, low=None, high=None, method="")
+    distinct, count = np.unique(values, return_counts=True)
+    parts = [
+        weights @ distinct / values.size
+        for weights in kind_weights(count.astype(np.int64), generator=generator, resamples=resamples)
+    ]
+    tail = tail_area(confidence, "two")
+    low, high = np.quantile(np.concatenate(parts), [tail, 1.0 - tail])
+    return Interval(rate=mean, low=float(low), high=float(high), method="bootstrap_paired")

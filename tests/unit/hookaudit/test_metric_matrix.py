@@ -94,7 +94,7 @@ def test_a_filled_async_form_beside_a_stubbed_sync_one_is_active_and_undecided(t
 def test_the_matrix_has_a_cell_for_every_defense_and_metric(defenses):
     metrics = shipped_metrics()
     cells = build_matrix(defenses.values(), metrics)
-    assert len({(c.defense, c.metric) for c in cells}) == len(defenses) * len(metrics.metrics) == 40
+    assert len({(c.defense, c.metric) for c in cells}) == len(defenses) * len(metrics.metrics) == 45
 
 
 def test_a_hook_in_two_lists_is_refused(tmp_path):

@@ -1,0 +1,110 @@
+"""PubMedQA from its published file: abstracts without their conclusions, titled by their question.
+
+Jin et al. (2019), EMNLP, arXiv 1909.06146; `ori_pqal.json` is one object, PubMed id → article.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from mragaudit.corpus.grid_drafts import Draft
+from mragaudit.corpus.grid_templates import Room
+from mragaudit.errors import ConfigError, DataError
+from mragaudit.records.documents import Fact
+
+CORPUS = "pubmedqa"
+NO_TOPIC = "biomedicine"
+# Headings that say who was studied, not what: nearly every abstract has some of them.
+_CHECK_TAGS = frozenset(
+    {"Adolescent", "Adult", "Aged", "Aged, 80 and over", "Animals", "Child", "Child, Preschool", "Female", "Humans",
+     "Infant", "Infant, Newborn", "Male", "Middle Aged", "Pregnancy", "Young Adult"}
+)  # fmt: skip
+
+
+class Article(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of the published file; other keys of it are not used."""
+
+    question: str = msgspec.field(name="QUESTION")
+    contexts: tuple[str, ...] = msgspec.field(name="CONTEXTS")
+    labels: tuple[str, ...] = msgspec.field(name="LABELS")
+    meshes: tuple[str, ...] = msgspec.field(name="MESHES")
+    final_decision: Literal["yes", "no", "maybe"]
+
+    def __post_init__(self) -> None:
+        if not self.question.strip():
+            raise ValueError('"QUESTION" is empty; it needs the question of the article')
+        if not self.contexts or not all(text.strip() for text in self.contexts):
+            raise ValueError('"CONTEXTS" needs at least one text, none of them empty')
+        if len(self.labels) != len(self.contexts):
+            raise ValueError(f'"LABELS" has {len(self.labels)} entries for {len(self.contexts)} in "CONTEXTS"')
+
+
+def read_articles(path: Path) -> tuple[Article, ...]:
+    """Return the articles in the order of the file.
+
+    Raises ConfigError for a missing file, DataError naming file and key (a PubMed id and what is wrong in its
+    entry) for anything else than the published layout.
+    """
+    try:
+        entries = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path}: this file is missing; give the path of the published ori_pqal.json") from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: this is no JSON in UTF-8: {error}") from error
+    if not isinstance(entries, dict) or not entries:
+        raise DataError(f"{path}: an object of PubMed ids to articles has to stand here, as in ori_pqal.json")
+    return tuple(_article(entry, path=path, key=key) for key, entry in entries.items())
+
+
+def _article(entry: object, *, path: Path, key: str) -> Article:
+    try:
+        return msgspec.convert(entry, Article)
+    except msgspec.ValidationError as error:
+        raise DataError(f'{path}, key "{key}": {error}') from error
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PubMedSource:
+    """Draws documents from the articles: the first ones in file order, or a sample without replacement."""
+
+    articles: tuple[Article, ...]
+    in_order: bool = False
+    corpus: str = CORPUS
+
+    def drafts(self, n_documents: int, *, rng: np.random.Generator, room: Room) -> list[Draft]:  # noqa: ARG002  # articles keep their length
+        """Return drafts without personal items; raises ConfigError when there are too few articles.
+
+        Of articles with the same question the first alone is used.
+        """
+        distinct = list({article.question.strip().casefold(): article for article in reversed(self.articles)}.values())
+        usable = distinct[::-1]
+        if n_documents > len(usable):
+            raise ConfigError(
+                f"{n_documents} documents are asked for, and the PubMedQA file has {len(usable)} articles with "
+                "distinct questions; ask for fewer, or give a larger file"
+            )
+        chosen = range(n_documents) if self.in_order else rng.permutation(len(usable))[:n_documents]
+        return [_draft(usable[int(i)]) for i in chosen]
+
+
+def _draft(article: Article) -> Draft:
+    """Return the abstract under its question, which is its public handle and a benign question as well.
+
+    The known answer is the published decision; the majority class is right in more than half of the cases.
+    """
+    title = article.question.strip()
+    sentences = tuple(f"{label}: {text.strip()}" for label, text in zip(article.labels, article.contexts, strict=True))
+    return Draft(
+        title=title,
+        topic=next((mesh for mesh in article.meshes if mesh not in _CHECK_TAGS), NO_TOPIC),
+        head=f"{title}\n\n",
+        sentences=sentences,
+        items=(),
+        facts=(Fact(question=title, answer=article.final_decision),),
+    )

@@ -1,0 +1,92 @@
+"""How far a defense moves each metric of each attack, on the same units with and without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from mragaudit.grid.membership_effect import METRIC, auc_effect
+from mragaudit.grid.resampling import Resampling
+from mragaudit.grid.rows import GridRows, Group, groups
+from mragaudit.grid.units import units_of
+from mragaudit.hookaudit.attacks import AttackMap
+from mragaudit.hookaudit.predictions import Effect
+from mragaudit.records.grid import Cell, Purpose
+from mragaudit.stats.intervals import Interval
+from mragaudit.stats.paired import count_pairs, mean_difference, paired_difference
+
+RETRIEVAL_METRIC = "recall_at_k"
+CANARY_METRIC = "canary_recovery"
+
+
+def grid_effects(rows: GridRows, attacks: AttackMap, *, resampling: Resampling) -> Iterator[Effect]:
+    """Yield an effect for every defended group and metric of its attack that the grid measures."""
+    known = {attack.name: attack.metrics for attack in attacks.attacks}
+    purposes: tuple[Purpose, ...] = ("grid", "canary", "adaptive")
+    for purpose in purposes:
+        for group in groups(rows.cells, purpose=purpose, keep=known.__contains__):
+            for metric in known[group.attack]:
+                if group.baseline and (metric == CANARY_METRIC) == (purpose == "canary"):
+                    yield from _effect(metric, group, rows, purpose=purpose, resampling=resampling)
+
+
+def _effect(metric: str, group: Group, rows: GridRows, *, purpose: Purpose, resampling: Resampling) -> Iterator[Effect]:
+    label = f"{purpose} {group.label}"
+    if metric == METRIC:
+        yield auc_effect(group, rows, label=label, resampling=resampling)
+        return
+    defended, baseline = units_of(metric, group.cells, rows), units_of(metric, group.baseline, rows)
+    if defended is None or baseline is None:
+        return
+    shared = sorted(defended.keys() & baseline.keys())
+    pairs = [(baseline[name], defended[name]) for name in shared]
+    before = [float(old) for old, new in pairs if old is not None and new is not None]
+    after = [float(new) for old, new in pairs if old is not None and new is not None]
+    interval = difference_of(before, after, resampling=resampling)
+    yield Effect(
+        defense=group.arm,
+        attack=group.attack,
+        metric=metric,
+        cell=label,
+        baseline=float(np.mean(before)) if before else None,
+        defended=float(np.mean(after)) if after else None,
+        difference=interval.rate,
+        ci_low=interval.low,
+        ci_high=interval.high,
+        ci_method=interval.method,
+        n=len(before),
+        n_not_evaluated=len(defended.keys() | baseline.keys()) - len(before),
+        identical=bool(before) and _identical(metric, group, rows),
+    )
+
+
+def difference_of(before: Sequence[float], after: Sequence[float], *, resampling: Resampling) -> Interval:
+    """Return defended minus undefended over paired units, with limits of the paired bootstrap over them."""
+    if not before:
+        return Interval(rate=None, low=None, high=None, method="")
+    generator = resampling.generator()
+    if set(before) | set(after) <= {0.0, 1.0}:
+        pair = count_pairs(np.array(after) == 1.0, np.array(before) == 1.0)
+        return paired_difference(
+            pair, generator=generator, resamples=resampling.resamples, confidence=resampling.confidence
+        )
+    return mean_difference(
+        np.array(after) - np.array(before),
+        generator=generator,
+        resamples=resampling.resamples,
+        confidence=resampling.confidence,
+    )
+
+
+def _identical(metric: str, group: Group, rows: GridRows) -> bool:
+    """Return whether what the metric reads is the same in both arms, byte for byte."""
+    return all(
+        _digest(metric, cell, rows) == _digest(metric, other, rows)
+        for cell, other in zip(group.cells, group.baseline, strict=True)
+    )
+
+
+def _digest(metric: str, cell: Cell, rows: GridRows) -> str:
+    use = rows.uses[cell.cell_id]
+    return use.retrieval_digest if metric == RETRIEVAL_METRIC else use.replies_digest

@@ -1,0 +1,60 @@
+"""How far a defense moves the AUC of membership inference, on the same candidates with and without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mragaudit.grid.resampling import Resampling
+from mragaudit.grid.rows import GridRows, Group
+from mragaudit.hookaudit.predictions import Effect
+from mragaudit.stats.agreement import auc
+from mragaudit.stats.auc import auc_difference
+
+METRIC = "mi_auc"
+Pair = tuple[float, float]
+
+
+def auc_effect(group: Group, rows: GridRows, *, label: str, resampling: Resampling) -> Effect:
+    """Return how far an arm moves the signed AUC, over candidates with a score in both arms.
+
+    Candidates of several seeds stand together, their scores standardised within their cells.
+    """
+    pairs = list(_paired(group, rows))
+    known = [(member, new, old) for member, new, old in pairs if new is not None and old is not None]
+    members = [(new, old) for member, new, old in known if member]
+    others = [(new, old) for member, new, old in known if not member]
+    found = auc_difference(
+        members,
+        others,
+        generator=resampling.generator(),
+        resamples=resampling.resamples,
+        confidence=resampling.confidence,
+    )
+    evaluated = found.rate is not None
+    return Effect(
+        defense=group.arm,
+        attack=group.attack,
+        metric=METRIC,
+        cell=label,
+        baseline=_auc(members, others, which=1) if evaluated else None,
+        defended=_auc(members, others, which=0) if evaluated else None,
+        difference=found.rate,
+        ci_low=found.low,
+        ci_high=found.high,
+        ci_method=found.method,
+        n=len(known) if evaluated else 0,
+        n_not_evaluated=len(pairs) - len(known),
+        identical=found.rate == 0.0 and all(new == old for _, new, old in known),
+    )
+
+
+def _paired(group: Group, rows: GridRows) -> Iterator[tuple[bool, float | None, float | None]]:
+    """Yield, for every candidate, whether it is a member, its score with and without the defense."""
+    for cell, other in zip(group.cells, group.baseline, strict=True):
+        before = {row.doc_id: row.score for row in rows.candidates.get(other.cell_id, ())}
+        for row in rows.candidates.get(cell.cell_id, ()):
+            yield row.member, row.score, before.get(row.doc_id)
+
+
+def _auc(members: Sequence[Pair], others: Sequence[Pair], *, which: int) -> float | None:
+    return auc(*([pair[which] for pair in side] for side in (members, others)))

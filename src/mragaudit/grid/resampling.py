@@ -1,0 +1,20 @@
+"""How the intervals of the grid's tables are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resampling:
+    """Seed, number and level of a bootstrap."""
+
+    seed: int
+    resamples: int
+    confidence: float
+
+    def generator(self) -> np.random.Generator:
+        """Return the same generator for every interval, so that none depends on which others are made."""
+        return np.random.default_rng(self.seed)

@@ -1,0 +1,158 @@
+"""Writing to names, attributes and items, and what it does to the subject."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from mragaudit.hookaudit.interpreter.access import Access
+from mragaudit.hookaudit.interpreter.machine import Spot
+from mragaudit.hookaudit.interpreter.state import Clone, Frame, Instance, Seq, Step, root_of, settle
+from mragaudit.hookaudit.interpreter.values import (
+    Choice,
+    Const,
+    Func,
+    One,
+    Opaque,
+    Part,
+    Ref,
+    Same,
+    Segment,
+    Tup,
+    Unknown,
+    Value,
+    describe,
+)
+
+
+class Assignment(Access):
+    """What assignments write."""
+
+    def assign(self, target: ast.expr, value: Value, spot: Spot) -> None:
+        """Bind or write a value to an assignment target."""
+        match target:
+            case ast.Name():
+                self._binding_names(target.id, spot)[target.id] = value
+            case ast.Tuple() | ast.List():
+                self._unpack(target.elts, value, spot)
+            case ast.Starred():
+                self.assign(target.value, value, spot)
+            case ast.Attribute():
+                owner = self.evaluate(target.value, spot)
+                self.write(owner, ("attr", target.attr), value, node=target, spot=spot)
+            case ast.Subscript():
+                owner = self.evaluate(target.value, spot)
+                self._write_item(owner, target, value, spot)
+            case _:
+                return
+
+    def _binding_names(self, name: str, spot: Spot) -> dict[str, Value]:
+        frame: Frame | None = spot.frame
+        if frame is not None and frame.func is not None and name in _nonlocal_names(frame.func):
+            frame = frame.parent
+            while frame is not None and name not in spot.state.names(frame.number):
+                frame = frame.parent
+        number = frame.number if frame else self.module_frame(spot.frame.module).number
+        return spot.state.own(number)
+
+    def _unpack(self, targets: list[ast.expr], value: Value, spot: Spot) -> None:
+        known = self.known_elements(value, spot)
+        if known is not None and len(known) == len(targets):
+            for target, item in zip(targets, known, strict=True):
+                self.assign(target, item, spot)
+            return
+        for position, target in enumerate(targets):
+            if isinstance(value, Same | Part):
+                self.assign(target, Part(value, ("item", position)), spot)
+            else:
+                self.assign(target, self.element(value, target, spot), spot)
+
+    def _write_item(self, owner: Value, target: ast.Subscript, value: Value, spot: Spot) -> None:
+        if isinstance(target.slice, ast.Slice):
+            whole = target.slice.lower is None and target.slice.upper is None
+            settled = settle(value, spot.state)
+            if whole and isinstance(settled, Same) and isinstance(settle(owner, spot.state), Same):
+                return
+            self.write(
+                owner,
+                ("slice", None),
+                settled if whole else self.changed("a slice", target, spot),
+                node=target,
+                spot=spot,
+            )
+            return
+        key = self.evaluate(target.slice, spot)
+        anchor = owner
+        if isinstance(owner, Ref):
+            thing = spot.state.heap.get(owner.name)
+            anchor = thing.original if isinstance(thing, Clone) else settle(owner, spot.state)
+        self.write(owner, self.step_of(key, anchor), value, node=target, spot=spot, key=key)
+
+    def write(
+        self, owner: Value, step: Step, value: Value, *, node: ast.AST, spot: Spot, key: Value | None = None
+    ) -> None:
+        """Write to an attribute or item of a value."""
+        if isinstance(owner, Choice):
+            for item in owner.values:
+                self.write(item, step, value, node=node, spot=spot, key=key)
+        elif isinstance(owner, Same | Part):
+            self._write_subject(owner, step, value, node=node, spot=spot)
+        elif isinstance(owner, Ref):
+            self._write_object(owner, step, value, node=node, spot=spot, key=key)
+
+    def _write_subject(self, owner: Same | Part, step: Step, value: Value, *, node: ast.AST, spot: Spot) -> None:
+        settled = settle(value, spot.state)
+        if settled == Part(owner, step):
+            return
+        whole = root_of(owner)
+        owners = whole.tops if isinstance(owner, Same) else whole.elements
+        if isinstance(settled, Unknown):
+            spot.state.touch(owners, settled)
+            return
+        where = describe(node) if isinstance(node, ast.expr) else "a field of it"
+        spot.state.touch(owners, self.changed(f"`{where}` is rewritten in place", node, spot))
+
+    def _write_object(
+        self, ref: Ref, step: Step, value: Value, *, node: ast.AST, spot: Spot, key: Value | None
+    ) -> None:
+        thing = spot.state.heap.get(ref.name)
+        if isinstance(thing, Clone):
+            spot.state.heap[ref.name] = replace(thing, writes=(*thing.writes, (step, value)))
+        elif isinstance(thing, Instance) and step[0] == "attr":
+            spot.state.heap[ref.name] = Instance(thing.cls, {**thing.attributes, step[1]: value})
+        elif isinstance(thing, Seq) and thing.kind == "dict":
+            pair = One(Tup((key if key is not None else Const(step[1]), value)))
+            segments = tuple(s for s in thing.segments if not _same_key(s, pair))
+            spot.state.heap[ref.name] = Seq("dict", (*segments, pair))
+        elif isinstance(thing, Seq):
+            self._write_list(ref, thing, step=step, value=value, node=node, spot=spot)
+
+    def _write_list(self, ref: Ref, thing: Seq, *, step: Step, value: Value, node: ast.AST, spot: Spot) -> None:
+        settled = settle(ref, spot.state)
+        new = settle(value, spot.state)
+        if isinstance(settled, Same | Part) and new == Part(settled, step):
+            return
+        position = step[1]
+        if isinstance(position, int) and all(isinstance(s, One) for s in thing.segments):
+            if -len(thing.segments) <= position < len(thing.segments):
+                segments = list(thing.segments)
+                segments[position] = One(value)
+                spot.state.heap[ref.name] = Seq(thing.kind, tuple(segments))
+            return
+        if step[0] == "elem" and isinstance(settled, Same | Part | Opaque) and not isinstance(new, Unknown):
+            new = self.changed("an element is replaced", node, spot)
+        spot.state.heap[ref.name] = Seq(thing.kind, (*thing.segments, One(new)))
+
+
+def _same_key(left: Segment, right: Segment) -> bool:
+    return (
+        isinstance(left, One)
+        and isinstance(left.value, Tup)
+        and isinstance(right.value, Tup)
+        and left.value.items[0] == right.value.items[0]
+    )
+
+
+def _nonlocal_names(func: Func) -> frozenset[str]:
+    body = [] if isinstance(func.node, ast.Lambda) else func.node.body
+    return frozenset(name for node in body if isinstance(node, ast.Nonlocal | ast.Global) for name in node.names)

@@ -1,0 +1,121 @@
+"""What builtins, the standard library and NumPy do to a value: keep it, copy it, change it, or run a callable.
+
+A name that is not listed here and not in the tree is unknown: nothing is concluded from what it is called.
+"""
+
+from __future__ import annotations
+
+# ruff: noqa: PLR0911  # an interpreter has one way out for each kind of value
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from mragaudit.hookaudit.interpreter.machine import CallArgs, Spot
+from mragaudit.hookaudit.interpreter.methods import Methods
+from mragaudit.hookaudit.interpreter.outside import THREADS
+from mragaudit.hookaudit.interpreter.values import Changed, External, Method, Opaque, Part, Same, Unknown, Value
+
+COPIES = frozenset(
+    "list tuple copy.copy numpy.array numpy.asarray numpy.copy numpy.ascontiguousarray numpy.atleast_1d iter aiter "
+    "float bytes collections.deque collections.OrderedDict".split()
+)
+KEPT = frozenset("sys.intern os.fspath asyncio.run asyncio.shield asyncio.ensure_future asyncio.create_task".split())
+QUIET = frozenset("logging warnings time traceback print structlog loguru prometheus_client gc opentelemetry".split())
+COMPUTES = frozenset(
+    "html textwrap unicodedata hashlib base64 zlib string urllib difflib shlex binascii codecs quopri hmac statistics "
+    "math heapq bisect re random secrets numpy uuid pprint".split()
+)
+CALCULATIONS = frozenset(
+    "sorted reversed set frozenset abs round int min max sum repr ascii format hash ord chr bool any all complex "
+    "divmod pow hex oct bin slice memoryview bytearray id type len".split()
+)
+ROUND_TRIPS = {
+    "json.loads": "json.dumps",
+    "pickle.loads": "pickle.dumps",
+    "base64.b64decode": "base64.b64encode",
+    "base64.urlsafe_b64decode": "base64.urlsafe_b64encode",
+    "urllib.parse.unquote": "urllib.parse.quote",
+    "zlib.decompress": "zlib.compress",
+    "html.unescape": "html.escape",
+}
+
+
+class Library(Methods):
+    """The interpreter's knowledge of what is not in the tree."""
+
+    def call_outside(self, func: Value, args: CallArgs, *, node: ast.AST, spot: Spot) -> Value:
+        """Return what a function, method or class outside the tree returns."""
+        match func:
+            case External():
+                return self._external(func.name, args, node=node, spot=spot)
+            case Method():
+                return self._method(func, args, node=node, spot=spot)
+            case Unknown() | Changed():
+                return self.unknown("calls what it cannot be told to be", node, spot)
+            case Same() | Part():
+                return self._run_unknown("calls the input itself", args, node=node, spot=spot)
+            case Opaque():
+                return self._run_unknown(f"calls {func.why or 'a value'}", args, node=node, spot=spot)
+            case _:
+                return self._run_unknown("calls what is not a function of the tree", args, node=node, spot=spot)
+
+    def _external(self, name: str, args: CallArgs, *, node: ast.AST, spot: Spot) -> Value:
+        handler = _FUNCTIONS.get(name)
+        if handler is not None:
+            return handler(self, args, node, spot)
+        if name in THREADS or name.endswith(".run_in_executor"):
+            return self._in_thread(name, args, node=node, spot=spot)
+        first = args.get(0)
+        if name in ROUND_TRIPS and isinstance(first, Part) and first.step == ("encoded", ROUND_TRIPS[name]):
+            return self.shallow_copy(first.owner, spot, deep=True)
+        if name in ROUND_TRIPS.values() and isinstance(first, Same | Part):
+            return Part(first, ("encoded", name))
+        package = name.split(".", 1)[0]
+        if package in QUIET or name.rsplit(".", 1)[-1] == "__init__":
+            kind = "logging.Logger" if "ogger" in name else name
+            return Opaque("a logger", kind=kind, settled=True)
+        if name in CALCULATIONS or package in COMPUTES:
+            return self._computed(name, args, node=node, spot=spot)
+        return self._run_unknown(f"calls `{name}`", args, node=node, spot=spot)
+
+
+_Function = Callable[[Any, CallArgs, ast.AST, Spot], Value]
+
+
+_FUNCTIONS: dict[str, _Function] = {
+    **dict.fromkeys(sorted(COPIES - {"float"}), Library._copy),
+    **dict.fromkeys(sorted(KEPT), Library._first),
+    "float": Library._number,
+    "copy.deepcopy": Library._deep_copy,
+    "str": Library._str,
+    "dict": Library._dict_call,
+    "len": Library._len,
+    "any": Library._any,
+    "all": Library._any,
+    "enumerate": Library._enumerate,
+    "zip": Library._zip,
+    "range": Library._range,
+    "map": Library._map,
+    "filter": Library._filter,
+    "functools.reduce": Library._reduce,
+    "getattr": Library._getattr,
+    "setattr": Library._setattr,
+    "hasattr": Library._hasattr,
+    "callable": Library._callable,
+    "isinstance": Library._isinstance,
+    "typing.cast": Library._cast,
+    "next": Library._next,
+    "anext": Library._next,
+    "itertools.chain": Library._chain,
+    "asyncio.gather": Library._gather,
+    "functools.partial": Library._partial,
+    "functools.partialmethod": Library._partial_method,
+    "staticmethod": Library._static,
+    "classmethod": Library._class_method,
+    "property": Library._property,
+    "dataclasses.replace": Library._replace,
+    "os.getenv": Library._environment,
+    "os.environ.get": Library._environment,
+    "re.sub": Library._substitute,
+    "re.compile": Library._compile,
+}

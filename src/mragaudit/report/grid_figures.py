@@ -1,0 +1,65 @@
+"""Figures of the hook audit: canaries recovered by arm, and types of named entities with and without each defense."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from mragaudit.report.figures import BLUE, INK, ORANGE, STYLE, svg_text
+
+ROW_INCHES = 0.34
+STRICT = ("EMAIL_REAL", "PERSON_NAME")
+
+
+def draw_canaries(canaries: pd.DataFrame) -> str:
+    """Return one panel a class: share recovered by arm with limits, and the ceiling that the model saw."""
+    classes = list(dict.fromkeys(canaries["canary_class"]))
+    height = ROW_INCHES * len(canaries) + 0.9 * len(classes) + 0.4
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8.4, height), layout="constrained")
+        axes = figure.subplots(len(classes), 1, squeeze=False, sharex=True)[:, 0]
+        for ax, name in zip(axes, classes, strict=True):
+            _recovery(ax, canaries[canaries["canary_class"] == name], title=str(name).replace("_", " "))
+        axes[-1].set_xlabel("share of canaries")
+        axes[0].legend(loc="upper right", frameon=False)
+        return svg_text(figure)
+
+
+def _recovery(ax: Axes, rows: pd.DataFrame, *, title: str) -> None:
+    at = np.arange(len(rows))
+    rate, low, high = (rows[f"exact_{part}"].to_numpy(float) for part in ("rate", "ci_low", "ci_high"))
+    ax.hlines(at, low, high, color=BLUE, lw=1.6)
+    ax.plot(rate, at, "o", color=BLUE, label="recovered, exact match")
+    ax.plot(rows["in_context_rate"].to_numpy(float), at, "|", color=INK, ms=12, label="stood in a context (ceiling)")
+    ax.set_yticks(at, [str(arm) for arm in rows["arm"]])
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.set_xlim(-0.02, 1.02)
+    ax.set_title(title, loc="left")
+
+
+def draw_leak_types(leak_types: pd.DataFrame) -> str:
+    """Return one panel a strict type: items a run by attack, without and with each defense."""
+    strict = leak_types[leak_types["item_type"].isin(STRICT)]
+    arms = list(dict.fromkeys(strict["arm"]))
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(10.4, ROW_INCHES * len(arms) + 1.4), layout="constrained")
+        axes = figure.subplots(1, len(STRICT), squeeze=False, sharey=True)[0]
+        for ax, item_type in zip(axes, STRICT, strict=True):
+            _types(ax, strict[strict["item_type"] == item_type], arms=arms, title=item_type)
+        axes[0].set_yticks(np.arange(len(arms)), arms)
+        axes[0].set_ylim(len(arms) - 0.5, -0.5)
+        return svg_text(figure)
+
+
+def _types(ax: Axes, rows: pd.DataFrame, *, arms: list[str], title: str) -> None:
+    mean = rows.groupby("arm")["per_run"].mean().reindex(arms)
+    for place, arm in enumerate(arms):
+        values = rows.loc[rows["arm"] == arm, "per_run"].to_numpy(float)
+        ax.plot(values, np.full(len(values), place), "o", color=BLUE, alpha=0.5, ms=4)
+    ax.plot(mean.to_numpy(float), np.arange(len(arms)), "D", color=ORANGE, mec=INK, ms=6)
+    ax.set_xlim(left=-0.2)
+    ax.set_xlabel("different items a run")
+    ax.set_title(title, loc="left")

@@ -1,0 +1,379 @@
+"""The grid's tables as the page of the hook audit prints them, and what they say in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from mragaudit.report import words
+from mragaudit.report.tables import Column, Row, TableView, count_column, rate_columns, text_column, view
+
+UNDEFENDED = "none"
+STRICT_NAMES = {True: "counts", False: ""}
+VERDICT_WORDS = {
+    "certified": "certified",
+    "no_power": "not certified: no power",
+    "failed": "not certified: failed",
+    "entangled": "not certified: entangled",
+    "not_run": "not certified: not run",
+}
+TARGETED = "targeted_queries"
+
+
+def share_column(header: str, key: str) -> Column:
+    """Return a column of shares."""
+    return Column(header=header, show=lambda row: words.as_share(row[key]))
+
+
+def signed_column(header: str, key: str) -> Column:
+    """Return a column of differences."""
+    return Column(header=header, show=lambda row: words.as_signed(row[key]))
+
+
+def number_column(header: str, key: str) -> Column:
+    """Return a column of measured numbers."""
+    return Column(header=header, show=lambda row: words.as_number(row[key]))
+
+
+def p_column(header: str, key: str) -> Column:
+    """Return a column of p values."""
+    return Column(header=header, show=lambda row: words.as_p(row[key]))
+
+
+def limits_column(header: str, prefix: str, *, method: str) -> Column:
+    """Return a column of limits as their method means them."""
+
+    def show(row: Row) -> str:
+        return words.as_interval(row[f"{prefix}ci_low"], row[f"{prefix}ci_high"], method=row[method])
+
+    return Column(header=header, show=show)
+
+
+def signed_limits_column(header: str, prefix: str) -> Column:
+    """Return a column of limits of a difference."""
+    return Column(
+        header=header, show=lambda row: words.as_signed_interval(row[f"{prefix}ci_low"], row[f"{prefix}ci_high"])
+    )
+
+
+def method_column(header: str, key: str) -> Column:
+    """Return a column of names of intervals and tests, in words."""
+    return Column(header=header, show=lambda row: words.method_in_words(row[key]), numeric=False)
+
+
+WHERE = (text_column("corpus", "corpus"), text_column("mode", "mode"))
+ARM = text_column("arm", "arm")
+ATTACK = text_column("attack", "attack")
+SEEDS = count_column("seeds", "n_seeds")
+
+
+def canaries_view(table: pd.DataFrame) -> TableView:
+    """Return recovery by class and arm."""
+    columns = [
+        text_column("class", "canary_class"),
+        ARM,
+        SEEDS,
+        count_column("n", "n_evaluated_exact"),
+        count_column("not evaluated", "n_not_evaluated_exact"),
+        count_column("recovered", "n_exact"),
+        share_column("rate", "exact_rate"),
+        limits_column("interval", "exact_", method="exact_ci_method"),
+        share_column("normalised match", "normalised_rate"),
+        share_column("given retrieved", "given_retrieved_rate"),
+        share_column("retrieved", "retrieved_rate"),
+        share_column("in a context (ceiling)", "in_context_rate"),
+        count_column("never-planted recovered", "n_controls"),
+        method_column("kind of interval", "exact_ci_method"),
+    ]
+    caption = "Canaries recovered, letter by letter; the classifier is bypassed"
+    return view(table, columns, caption=caption)
+
+
+def certification_view(table: pd.DataFrame) -> TableView:
+    """Return what is certified, and what is not and why."""
+    columns = [
+        text_column("class", "canary_class"),
+        ARM,
+        Column(header="verdict", show=lambda row: VERDICT_WORDS[str(row["verdict"])], numeric=False),
+        text_column("reasons", "reasons"),
+        Column(header="undefended", show=lambda row: _of(row, "n_undefended_recovered", "n_undefended")),
+        share_column("lower bound", "undefended_low"),
+        Column(header="defended", show=lambda row: _of(row, "n_defended_recovered", "n_defended")),
+        share_column("upper bound", "defended_high"),
+        share_column("upper bound, normalised", "defended_normalised_high"),
+        count_column("not evaluated", "n_not_evaluated"),
+        p_column("p over seeds, Holm", "p_holm"),
+        p_column("least p", "least_p"),
+        number_column("retrieval ratio", "retrieval_ratio"),
+    ]
+    caption = "Certification; bounds are one-sided 95 % Clopper–Pearson, p an exact permutation of seeds"
+    return view(table, columns, caption=caption)
+
+
+def _of(row: Row, hits: str, total: str) -> str:
+    if words.is_missing(row[total]):
+        return words.MISSING
+    return f"{words.as_count(row[hits])} of {words.as_count(row[total])}"
+
+
+def leak_types_views(table: pd.DataFrame) -> list[tuple[str, TableView]]:
+    """Return one table an attack: items of a run by type and arm, so that what moves from one type to another shows."""
+    return [
+        (str(attack), _types_of_attack(part, str(attack)))
+        for attack, part in table.groupby("attack", sort=False)
+        if len(part)
+    ]
+
+
+def _types_of_attack(part: pd.DataFrame, attack: str) -> TableView:
+    arms = list(dict.fromkeys(part["arm"]))
+    rows = []
+    for (corpus, mode, item_type, strict), of_type in part.groupby(
+        ["corpus", "mode", "item_type", "strict"], sort=False
+    ):
+        cells: dict[str, Any] = {"corpus": corpus, "mode": mode, "item_type": item_type, "strict": strict}
+        rows.append(cells | {row["arm"]: row["per_run"] for row in of_type.to_dict("records")})
+    columns = [
+        *WHERE,
+        text_column("type", "item_type"),
+        Column(header="NEL_strict", show=lambda row: STRICT_NAMES[bool(row["strict"])], numeric=False),
+        *(number_column(arm, arm) for arm in arms),
+    ]
+    wide = pd.DataFrame(rows, columns=["corpus", "mode", "item_type", "strict", *arms])
+    return view(wide, columns, caption=f"Different items of a run, by type and arm: {attack}")
+
+
+def leaks_view(table: pd.DataFrame, *, kind: str) -> TableView:
+    """Return planted items that leaked, of one kind or of all."""
+    columns = [
+        *WHERE,
+        ATTACK,
+        ARM,
+        SEEDS,
+        *rate_columns("n_items", hits="n_leaked", label="leaked"),
+        count_column("normalised", "n_normalised"),
+        count_column("decoded by the attacker", "n_derived"),
+        count_column("in a context (ceiling)", "n_in_context"),
+        signed_column("difference over seeds", "seed_difference"),
+        p_column("p over seeds", "seed_p"),
+    ]
+    return view(table[table["kind"] == kind], columns, caption=f"Planted items that leaked, letter by letter: {kind}")
+
+
+def extraction_view(table: pd.DataFrame) -> TableView:
+    """Return documents that were reassembled."""
+    columns = [
+        *WHERE,
+        ATTACK,
+        ARM,
+        SEEDS,
+        *rate_columns("n_documents", hits="n_extracted", label="reassembled"),
+        count_column("20 tokens in a row", "n_repeated"),
+        count_column("published rule", "n_resembled"),
+        count_column("retrieved", "n_retrieved"),
+    ]
+    return view(table, columns, caption="Indexed documents reassembled from the replies")
+
+
+def membership_view(table: pd.DataFrame) -> TableView:
+    """Return membership inference with its control."""
+    columns = [
+        *WHERE,
+        count_column("seed", "seed"),
+        ARM,
+        text_column("split", "split"),
+        count_column("members", "n_members"),
+        count_column("non-members", "n_non_members"),
+        count_column("not evaluated", "n_not_evaluated"),
+        share_column("signed AUC", "auc"),
+        limits_column("interval", "", method="ci_method"),
+        share_column("control AUC", "control_auc"),
+        signed_column("beyond the control", "beyond_control"),
+        Column(
+            header="interval",
+            show=lambda row: words.as_signed_interval(row["beyond_control_low"], row["beyond_control_high"]),
+        ),
+        share_column("folded AUC", "folded"),
+        share_column("95 % of its null", "folded_null_high"),
+        p_column("p", "folded_p"),
+        share_column("TPR at 5 % FPR", "tpr_at_5"),
+        share_column("recall of the target", "recall_rate"),
+    ]
+    caption = (
+        "Membership inference. Control: undefended replies cut and masked to the arm's shape; only what goes beyond it "
+        "is not due to that shape"
+    )
+    return view(table, columns, caption=caption)
+
+
+def splits_view(table: pd.DataFrame) -> TableView:
+    """Return whether members can be told by their texts alone."""
+    columns = [
+        text_column("realisation", "realisation"),
+        count_column("members", "n_members"),
+        count_column("non-members", "n_non_members"),
+        share_column("blind AUC", "auc"),
+        share_column("lower bound", "low"),
+        method_column("kind of bound", "interval"),
+        text_column("verdict", "verdict"),
+        text_column("reason", "reason"),
+    ]
+    return view(table, columns, caption="Splits into members and non-members, drawn once: a blind classifier on texts")
+
+
+def adaptive_view(table: pd.DataFrame) -> TableView:
+    """Return the best adaptive attack of every arm."""
+    columns = [
+        text_column("corpus", "corpus"),
+        ARM,
+        text_column("chosen", "chosen"),
+        count_column("calls", "budget"),
+        count_column("n", "n_items"),
+        count_column("not evaluated", "n_not_evaluated"),
+        share_column("recovered (lower bound)", "lower_bound_rate"),
+        limits_column("interval", "lower_bound_", method="ci_method"),
+        share_column("fixed attack", "fixed_attack_rate"),
+        signed_column("lift", "lift"),
+        p_column("p over seeds", "p_value"),
+        p_column("least p", "least_p"),
+        share_column("stood in a context (upper bound)", "ceiling_rate"),
+        text_column("why no number", "reason"),
+    ]
+    caption = "Best of the adaptive attacks, chosen on development seeds and measured on others, at one budget"
+    return view(table, columns, caption=caption)
+
+
+def utility_view(table: pd.DataFrame) -> TableView:
+    """Return what the defenses cost."""
+    columns = [
+        *WHERE,
+        ARM,
+        *rate_columns("n_questions", hits="n_answered", label="answered"),
+        signed_column("against no defense", "difference"),
+        signed_limits_column("interval", "difference_"),
+        share_column("recall@k", "recall_at_k"),
+        limits_column("interval", "recall_", method="recall_ci_method"),
+        count_column("refused", "n_refused"),
+    ]
+    return view(table, columns, caption="Benign questions")
+
+
+def coverage_view(table: pd.DataFrame) -> TableView:
+    """Return what every combination covers and leaves open."""
+    columns = [
+        text_column("defenses", "defenses"),
+        text_column("leak", "leak_class"),
+        text_column("acted on at", "covered_at"),
+        text_column("retrieval changed at", "changes_retrieval_at"),
+        text_column("hooks left open", "open_hooks"),
+        text_column("what gets past", "limits"),
+    ]
+    return view(
+        table, columns, caption="What each combination covers, by class of leak, and which hooks it leaves open"
+    )
+
+
+def controls_view(table: pd.DataFrame) -> TableView:
+    """Return the controls."""
+    columns = [
+        text_column("control", "control"),
+        ATTACK,
+        count_column("calls", "n_calls"),
+        count_column("items in context", "n_in_context"),
+        count_column("recovered", "n_recovered"),
+        share_column("share of those in context", "share"),
+    ]
+    return view(table, columns, caption="Controls, all passed: an echo of the context, and a generator that sees none")
+
+
+def cells_view(table: pd.DataFrame) -> TableView:
+    """Return all cells with what they spent."""
+    columns = [
+        text_column("cell", "cell_id"),
+        text_column("same as", "same_as"),
+        count_column("budget", "budget"),
+        count_column("target calls", "n_target_calls"),
+        count_column("attacker's own calls", "n_attacker_calls"),
+        count_column("of them failed", "n_attacker_failed"),
+        count_column("not evaluated", "n_not_evaluated"),
+    ]
+    return view(table, columns, caption="All cells; one that is the same as another by construction is run once")
+
+
+def effects_view(table: pd.DataFrame) -> TableView:
+    """Return the effects; a metric that cannot see an arm says so instead of a difference."""
+
+    def difference(row: Row) -> str:
+        if not _is_true(row["reported_as_effect"]):
+            return f"no effect of the defense: {str(row['sight']).replace('_', ' ')}"
+        return words.as_signed(row["difference"])
+
+    columns = [
+        ARM,
+        ATTACK,
+        text_column("metric", "metric"),
+        text_column("where", "where"),
+        count_column("n", "n"),
+        count_column("not evaluated", "n_not_evaluated"),
+        number_column("undefended", "baseline"),
+        number_column("defended", "defended"),
+        Column(header="difference", show=difference),
+        signed_limits_column("interval", ""),
+        method_column("kind of interval", "ci_method"),
+        text_column("what the metric can say", "words"),
+    ]
+    return view(table, columns, caption="Every metric with and without each defense, on the same units")
+
+
+def _is_true(value: Any) -> bool:
+    return str(value).lower() in {"true", "1"}
+
+
+def plan_sentence(cells: pd.DataFrame) -> str:
+    """Return how many cells there are, how many were run, and what they spent."""
+    grid = cells[(cells["purpose"] == "grid") & (cells["attack"] != "benign")]
+    run = grid[grid["same_as"].isna()]
+    return (
+        f"{len(grid)} cells of attack, defense, corpus, mode, epsilon and seed, of which {len(run)} are distinct and "
+        f"were run; with benign questions, canaries, adaptive attacks and controls "
+        f"{int(cells['n_target_calls'].count())} cells made {int(cells['n_target_calls'].sum())} target calls and "
+        f"{int(cells['n_attacker_calls'].sum())} calls of the attackers' own model; "
+        f"{int(cells['n_not_evaluated'].sum())} target calls have no reply."
+    )
+
+
+def verdict_sentences(certification: pd.DataFrame) -> list[str]:
+    """Return the certified defenses, each in a sentence; none is a list of its own."""
+    return [
+        f"{row['arm']} keeps canaries of the class {str(row['canary_class']).replace('_', ' ')} from being recovered: "
+        f"{_of(row, 'n_defended_recovered', 'n_defended')} recovered, at most "
+        f"{words.as_share(row['defended_high'])} (95 %), against {_of(row, 'n_undefended_recovered', 'n_undefended')} "
+        "without it."
+        for row in certification.to_dict("records")
+        if row["verdict"] == "certified"
+    ]
+
+
+def warnings(tables: Mapping[str, pd.DataFrame], *, not_probed: str) -> Iterator[str]:
+    """Yield what a reader must know before any figure."""
+    if not_probed:
+        yield f"The hooks were not run in a probe: {not_probed}"
+    cells = tables["cells"]
+    lost = int(cells["n_not_evaluated"].sum())
+    if lost:
+        yield f"{lost} target calls have no reply; what hangs on them is not evaluated."
+    rejected = list(tables["splits"].loc[tables["splits"]["verdict"] == "rejected", "realisation"])
+    if rejected:
+        yield f"Members can be told by text alone in {', '.join(rejected)}; membership figures there say nothing."
+    yield from _few_seeds(tables["leaks"])
+
+
+def _few_seeds(leaks: pd.DataFrame) -> Iterator[str]:
+    seeds: Collection[int] = set(leaks["n_seeds"].dropna().astype(int))
+    if seeds and max(seeds) < 2:  # noqa: PLR2004  # a comparison of seeds needs two
+        yield (
+            "The grid has one realisation: its intervals hold within that run, and nothing is said of another corpus "
+            "from the same generator."
+        )

@@ -1,0 +1,68 @@
+"""Effects: the same units with and without a defense, unknown ones left out, alike arms recognised."""
+
+from grid_rows import grid_rows, item, use
+from small_grid import cell
+
+from mragaudit.grid.effects import difference_of, grid_effects
+from mragaudit.grid.resampling import Resampling
+from mragaudit.grid.units import units_of
+from mragaudit.hookaudit.attacks import shipped_attacks
+
+RESAMPLING = Resampling(seed=1, resamples=500, confidence=0.95)
+
+
+def effects(rows):
+    return {effect.metric: effect for effect in grid_effects(rows, shipped_attacks(), resampling=RESAMPLING)}
+
+
+def two_arms(before, after, **changes):
+    cells = (cell(cell_id="a", arm="none"), cell(cell_id="b", arm="pad"))
+    items = {
+        "a": [item(number, cell_id="a", exact=found) for number, found in enumerate(before)],
+        "b": [item(number, cell_id="b", exact=found) for number, found in enumerate(after)],
+    }
+    uses = {name: use(name, **changes.get(name, {})) for name in ("a", "b")}
+    return grid_rows(cells, uses=uses, items=items)
+
+
+def test_the_difference_is_defended_minus_undefended_over_documents():
+    arms = two_arms([True] * 8 + [False] * 2, [True] * 2 + [False] * 8, b={"replies_digest": "other"})
+    found = effects(arms)["verbatim_leak"]
+    assert (found.baseline, found.defended, round(found.difference, 6), found.n) == (0.8, 0.2, -0.6, 10)
+    assert found.ci_method == "bootstrap_paired"
+    assert found.ci_high < 0
+
+
+def test_a_document_that_is_unknown_in_one_arm_is_left_out_and_counted():
+    rows = two_arms([True, True, False], [True, False, False])
+    lost = item(1, cell_id="b", exact=False, not_evaluated="HTTP 503")
+    rows.items["b"][1] = lost
+    found = effects(rows)["verbatim_leak"]
+    assert (found.n, found.n_not_evaluated) == (2, 1)
+
+
+def test_arms_with_the_same_replies_are_identical():
+    same = effects(two_arms([True, False], [True, False]))["verbatim_leak"]
+    other = effects(two_arms([True, False], [True, False], b={"replies_digest": "other"}))["verbatim_leak"]
+    assert (same.identical, other.identical) == (True, False)
+
+
+def test_a_leak_in_a_derived_text_counts_for_the_attacker():
+    rows = two_arms([False], [False])
+    rows.items["b"][0] = item(0, cell_id="b", exact=False, derived=True)
+    assert units_of("verbatim_leak", [rows.cells[1]], rows) == {"email.s1/d0": 1.0}
+
+
+def test_never_planted_items_are_no_units():
+    rows = two_arms([True], [True])
+    rows.items["a"].append(item(9, cell_id="a", planted=False, exact=False))
+    assert list(units_of("verbatim_leak", [rows.cells[0]], rows)) == ["email.s1/d0"]
+
+
+def test_no_pairs_have_no_difference():
+    assert difference_of([], [], resampling=RESAMPLING).rate is None
+
+
+def test_counts_are_compared_by_their_mean():
+    interval = difference_of([2.0, 3.0, 4.0], [1.0, 1.0, 1.0], resampling=RESAMPLING)
+    assert (interval.rate, interval.method) == (-2.0, "bootstrap_paired")

@@ -1,0 +1,18 @@
+"""Write the hook audit's report."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mragaudit.config import settings_from_slice
+from mragaudit.runlog import run_log
+from mragaudit.stages import grid_page
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+with run_log(snakemake.log[0]):
+    grid_page.run(
+        run_folder=Path("results", snakemake.wildcards.run),
+        html=Path(snakemake.output.html),
+        settings=settings_from_slice(snakemake.params.settings),
+    )

@@ -1,0 +1,18 @@
+"""Evaluate the grid."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mragaudit.config import settings_from_slice
+from mragaudit.runlog import run_log
+from mragaudit.stages import grid_tables
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+with run_log(snakemake.log[0]):
+    grid_tables.run(
+        run_folder=Path("results", snakemake.wildcards.run),
+        uses=[Path(name) for name in snakemake.input.uses],
+        settings=settings_from_slice(snakemake.params.settings),
+    )
