@@ -22,7 +22,9 @@ Span = tuple[int, int]
 ARABIC = "\u0610-\u061a\u0620-\u065f\u066e-\u06d3\u06d5-\u06dc\u06df-\u06e8\u06ea-\u06ef\u06fa-\u06ff\u0750-\u077f"
 _MARKS = "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0900-\u0963\u0970-\u0dff\u0e00-\u0e7f"
 _LETTER = rf"(?:[^\W\d_{HAN}{ARABIC}]|[{_MARKS}])"
-_WORD = re.compile(rf"[{HAN}]+|[{ARABIC}]+|{_LETTER}+(?:['\-]{_LETTER}+)*")
+# A single letter beside a digit or dash is part of a code, no initial.
+_CODE = rf"(?:(?<=[\d_-]){_LETTER}(?!{_LETTER})|{_LETTER}(?=[\d_]))"
+_WORD = re.compile(rf"(?P<uncased>[{HAN}]+|[{ARABIC}]+)|{_CODE}|(?P<other>{_LETTER}+(?:['\-]{_LETTER}+)*)")
 _SEGMENT = re.compile(r"[,;|/&、،]| and | und | na | - ")
 _VALUE = re.compile(r"[^\n\d<(\[\0@]{1,120}")
 _MAX_WORDS = 4
@@ -69,6 +71,7 @@ def words_of(text: str) -> list[Word]:
     return [
         Word(start=match.start(), end=match.end(), text=match[0], script=_script(match[0]))
         for match in _WORD.finditer(text)
+        if match.lastgroup
     ]
 
 
@@ -196,12 +199,16 @@ class NameFinder:
     def _mentions(self, text: str, words: list[Word], *, spans: list[Span]) -> list[Mention]:
         people = _People()
         for start, end in sorted(spans, key=lambda span: span[0] - span[1]):
-            people.add([word.folded for word in _inside(words, start, end)], text[start:end])
+            people.add(_tokens(text, words, (start, end)))
         spans = _merged([*spans, *self._repeats(text, words, spans)])
         return [
-            Mention(start=start, end=end, key=people.key(held), script=_script(text[start:end]))
+            Mention(
+                start=start,
+                end=end,
+                key=people.key(_tokens(text, words, (start, end))),
+                script=_script(text[start:end]),
+            )
             for start, end in spans
-            if (held := [text[a:b].casefold() for a, b in _within(words, start, end)])
         ]
 
     def _repeats(self, text: str, words: list[Word], spans: list[Span]) -> Iterator[Span]:
@@ -226,11 +233,13 @@ class _People:
     def __init__(self) -> None:
         self._forms: list[tuple[frozenset[str], str]] = []
 
-    def add(self, tokens: list[str], surface: str) -> None:
+    def add(self, tokens: list[str]) -> None:
+        """Take in a name, given longer ones before it."""
         if not any(_is_part(tokens, form) for form, _ in self._forms):
-            self._forms.append((frozenset(tokens), " ".join(sorted(tokens)) or surface.casefold()))
+            self._forms.append((frozenset(tokens), " ".join(sorted(tokens))))
 
     def key(self, tokens: list[str]) -> str:
+        """Return the key of the first person whose name has these words, initials for words included."""
         for form, key in self._forms:
             if _is_part(tokens, form):
                 return key
@@ -250,11 +259,12 @@ def _inside(words: list[Word], start: int, end: int) -> list[Word]:
     return words[first:last]
 
 
-def _within(words: list[Word], start: int, end: int) -> list[Span]:
-    """Return the parts of words that lie inside a span: a name in Han script is often part of a longer run."""
+def _tokens(text: str, words: list[Word], span: Span) -> list[str]:
+    """Return the folded words of a span, cut to it: a name in Han script is often part of a longer run."""
+    start, end = span
     first = bisect_right(words, start, key=lambda word: word.end)
     last = bisect_left(words, end, key=lambda word: word.start)
-    return [(max(word.start, start), min(word.end, end)) for word in words[first:last]]
+    return [text[max(word.start, start) : min(word.end, end)].casefold() for word in words[first:last]]
 
 
 def _known(names: dict[int, Span], start: int) -> list[Span]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,8 +21,7 @@ ITEMS = {
     "id": "SSN 912-34-5678",
 }
 CARRIER = "The contact is {item} for this contract."
-SINGLES = tuple(name for name in names("defense"))
-COMBINATIONS = [*((name,) for name in SINGLES), ("dp_r", "lprag"), ("pad", "lprag"), ("dp_r", "pad")]
+COMBINATIONS = [*((name,) for name in names("defense")), ("dp_r", "lprag"), ("pad", "lprag"), ("dp_r", "pad")]
 
 
 def turn(seed: int = 0) -> Turn:
@@ -99,3 +99,17 @@ def test_a_combination_covers_what_its_parts_cover_and_names_what_gets_past():
 
 def test_without_a_defense_every_class_is_open_at_every_hook():
     assert all(row.is_open and not row.indirect and len(row.open_hooks) == 5 for row in coverage(("none",)))
+
+
+def test_the_documentation_prints_the_table():
+    def cell(row):
+        return ", ".join(dict.fromkeys(acting.hook for acting in row.covered)) or (
+            f"({', '.join(dict.fromkeys(acting.hook for acting in row.indirect))})" if row.indirect else "open"
+        )
+
+    printed = (
+        (Path(__file__).parents[3] / "docs" / "hook_audit" / "defenses.md").read_text(encoding="utf-8").splitlines()
+    )
+    order = ("none", "dp_r", "ca_dp", "private_rag", "pad", "lprag")
+    for defenses in (*((name,) for name in order), ("dp_r", "lprag"), ("pad", "lprag")):
+        assert f"| {'+'.join(defenses)} | {' | '.join(map(cell, coverage(defenses)))} |" in printed

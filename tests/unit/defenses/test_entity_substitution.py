@@ -94,6 +94,12 @@ def test_the_same_person_has_the_same_placeholder_in_every_document_and_reply(de
     assert EntitySubstitution().process_response("Zorvin Kelmast", turn=TURN) == placeholder
 
 
+def test_two_people_in_chinese_text_stay_two(defense):
+    first, second = re.findall("某..", defense.substitute("患者王秀英和患者李建国都已出院,联系人:王秀英")[:-3])
+    assert first != second
+    assert defense.substitute("王秀英") == first
+
+
 def test_the_same_address_has_the_same_placeholder_whatever_its_case_and_width(defense):
     found = {defense.substitute(text) for text in ("ann@corp.example", "ANN@corp.example", "ａｎｎ＠corp.example")}
     assert len(found) == 1
@@ -116,6 +122,7 @@ def test_different_people_mostly_have_different_placeholders(defense):
         "From: Person Alder-Rowan\nDear Person Alder-Rowan,",
         "某甲子先生和فلان الأرز",
         "name at domain dot com",
+        "All expenses go to code BC-763T. Nobody objected to vitamin B12. Everyone agreed.",
         "The Blue Heron project begins in April; New York pays EUR 12.",
         "Results: mortality fell in both groups.\r\n\tTable 1.",
         "请在星期五之前寄出发票。 يبدأ المشروع في أبريل.",

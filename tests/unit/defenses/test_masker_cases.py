@@ -12,9 +12,8 @@ from mragaudit.defenses.regex_masker import RegexMasker
 from mragaudit.rag.hooks import Turn
 
 REPOSITORY = Path(__file__).parents[3]
-CASES = yaml.safe_load((REPOSITORY / "resources" / "defenses" / "masker_cases.yaml").read_text(encoding="utf-8"))[
-    "cases"
-]
+CASES_FILE = REPOSITORY / "resources" / "defenses" / "masker_cases.yaml"
+CASES = yaml.safe_load(CASES_FILE.read_text(encoding="utf-8"))["cases"]
 TURN = Turn(principal="p", session="s", rng=np.random.default_rng(0))
 TAGS = {"email": "[EMAIL]", "phone": "[PHONE]", "id": "[ID]"}
 
