@@ -114,20 +114,20 @@ def _contradiction(effect: Effect) -> str:  # noqa: PLR0911  # one way out for e
 class ScoringRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When a metric counts as moved; stated with every result."""
 
-    margin: float
+    tolerance: float
     """Differences inside ± this, in the unit of the metric, count as no movement."""
-    margins: dict[str, float] = {}
-    """Metric → its own margin."""
+    tolerances: dict[str, float] = {}
+    """Metric → its own tolerance."""
     min_units: int = MIN_UNITS
 
     def __post_init__(self) -> None:
-        for name, margin in {"margin": self.margin, **self.margins}.items():
-            if not margin > 0:
-                raise ValueError(f"{name}: a margin is above 0, not {margin}")
+        for name, tolerance in {"tolerance": self.tolerance, **self.tolerances}.items():
+            if not tolerance > 0:
+                raise ValueError(f"{name}: a tolerance is above 0, not {tolerance}")
 
-    def margin_of(self, metric: str) -> float:
-        """Return the margin of a metric."""
-        return self.margins.get(metric, self.margin)
+    def tolerance_of(self, metric: str) -> float:
+        """Return the tolerance of a metric."""
+        return self.tolerances.get(metric, self.tolerance)
 
 
 class ScoredPrediction(msgspec.Struct, frozen=True, kw_only=True):
@@ -260,7 +260,7 @@ def score_predictions(
     | unclear | there is no interval |
     | moved up, moved down | the interval of the difference excludes 0 |
     | unclear | the interval has no width |
-    | not moved | the interval lies inside ± the margin |
+    | not moved | the interval lies inside ± the tolerance |
     | unclear | otherwise |
 
     A firm prediction whose effect is unclear is undecided, and so is one that rests on what the source does not tell.
@@ -316,19 +316,19 @@ def classify(effect: Effect | None, rule: ScoringRule) -> tuple[Movement, str]:
         return "not_moved", "both arms are the same byte for byte"
     if effect.ci_low is None or effect.ci_high is None:
         return "unclear", "no interval"
-    return _by_interval(effect.ci_low, effect.ci_high, margin=rule.margin_of(effect.metric))
+    return _by_interval(effect.ci_low, effect.ci_high, tolerance=rule.tolerance_of(effect.metric))
 
 
-def _by_interval(low: float, high: float, *, margin: float) -> tuple[Movement, str]:
-    inside = -margin < low and high < margin
+def _by_interval(low: float, high: float, *, tolerance: float) -> tuple[Movement, str]:
+    inside = -tolerance < low and high < tolerance
     if low > 0 or high < 0:
-        small = f", though by less than {margin:g}" if inside else ""
+        small = f", though by less than {tolerance:g}" if inside else ""
         return ("moved_up" if low > 0 else "moved_down"), f"the interval excludes 0{small}"
     if low == high:
         return "unclear", "an interval without width shows no doubt and proves nothing"
     if inside:
-        return "not_moved", f"the interval lies inside ±{margin:g}"
-    return "unclear", f"the interval holds 0 and reaches beyond ±{margin:g}"
+        return "not_moved", f"the interval lies inside ±{tolerance:g}"
+    return "unclear", f"the interval holds 0 and reaches beyond ±{tolerance:g}"
 
 
 def _outcome(prediction: Prediction, movement: Movement) -> Outcome:

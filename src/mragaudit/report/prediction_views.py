@@ -116,10 +116,10 @@ def scores_view(scores: PredictionScores) -> ScoresView:
 
 def _rule(scores: PredictionScores) -> str:
     rule = scores.rule
-    own = "".join(f", {name} ±{margin:g}" for name, margin in rule.margins.items())
+    own = "".join(f", {name} ±{tolerance:g}" for name, tolerance in rule.tolerances.items())
     return (
-        "Moved: the interval of the difference excludes 0. Not moved: it lies inside the margin "
-        f"(±{rule.margin:g}{own}, in the unit of the metric), or both arms are the same byte for byte. Unclear: "
+        "Moved: the interval of the difference excludes 0. Not moved: it lies inside the tolerance "
+        f"(±{rule.tolerance:g}{own}, in the unit of the metric), or both arms are the same byte for byte. Unclear: "
         f"neither, fewer than {rule.min_units} units, no interval, or one of no width at 0."
     )
 

@@ -11,7 +11,7 @@ from mragaudit.hookaudit.matrix import ActiveHooks
 from mragaudit.hookaudit.metrics import shipped_metrics
 from mragaudit.hookaudit.predictions import Effect, ScoringRule, classify, predict, score_predictions
 
-RULE = ScoringRule(margin=0.1, margins={"nel_strict": 0.5})
+RULE = ScoringRule(tolerance=0.1, tolerances={"nel_strict": 0.5})
 DEFENSES = (
     ActiveHooks(defense="masker", active=("response",)),
     ActiveHooks(defense="noise", active=("scores",)),
@@ -53,15 +53,15 @@ NOTHING = {"baseline": None, "defended": None, "difference": None, "ci_low": Non
         ((0.2, 0.2), "moved_up"),
     ],
 )
-def test_a_metric_moved_when_its_interval_excludes_0_and_did_not_when_it_lies_inside_the_margin(interval, movement):
+def test_a_metric_moved_when_its_interval_excludes_0_and_did_not_when_it_lies_inside_the_tolerance(interval, movement):
     assert classify(effect(interval=interval), RULE)[0] == movement
 
 
-def test_a_metric_may_have_a_margin_of_its_own():
+def test_a_metric_may_have_a_tolerance_of_its_own():
     assert classify(effect(metric="nel_strict", interval=(-0.4, 0.4)), RULE)[0] == "not_moved"
 
 
-def test_a_movement_within_the_margin_says_so():
+def test_a_movement_within_the_tolerance_says_so():
     assert classify(effect(interval=(0.01, 0.05)), RULE)[1] == "the interval excludes 0, though by less than 0.1"
 
 
@@ -188,7 +188,7 @@ def test_an_effect_that_contradicts_itself_is_refused(change, words):
         effect(**change)
 
 
-@pytest.mark.parametrize("margins", [{"margin": 0.0}, {"margin": 0.1, "margins": {"mi_auc": -0.1}}])
-def test_a_margin_is_above_0(margins):
-    with pytest.raises(ValueError, match="a margin is above 0"):
-        ScoringRule(**margins)
+@pytest.mark.parametrize("tolerances", [{"tolerance": 0.0}, {"tolerance": 0.1, "tolerances": {"mi_auc": -0.1}}])
+def test_a_tolerance_is_above_0(tolerances):
+    with pytest.raises(ValueError, match="a tolerance is above 0"):
+        ScoringRule(**tolerances)

@@ -49,7 +49,7 @@ class Idle:
         return response
 '''
 LINKS = views.SourceLinks(url="https://host.example/blob/main/{file}#L{line}", folder="src")
-RULE = ScoringRule(margin=0.05, margins={"nel_strict": 0.5})
+RULE = ScoringRule(tolerance=0.05, tolerances={"nel_strict": 0.5})
 
 
 def inventory() -> Inventory:
