@@ -25,7 +25,16 @@ NOT_MEASURED = "not measured"
 ENGLISH = "en"
 LANGUAGE_WORDS = {ENGLISH: "English", "others": "each other language"}
 
+REASONS = {
+    "deterministic": "The backend {backend} is deterministic by construction: on one machine and build the same call "
+    "gives the same bits, whatever was asked before or beside it.",
+    "off": "noise.stages says so. How often the backend {backend} answers the same call otherwise is unknown, and "
+    "unknown is not zero.",
+}
+LIMIT_COLUMNS = ("finding", "languages", "trials", "documents", "n", "difference")
+
 Part = tuple[RepeatedStage, Flip]
+"""What is compared of a stage."""
 
 
 class NoiseView(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,20 +100,12 @@ def _sentences(stages: Sequence[StageNoise]) -> Iterator[str]:
         if one.state != "measured":
             groups.setdefault((one.state, one.backend), []).append(one.stage)
     for (state, backend), names in groups.items():
-        yield f"{', '.join(names)}: not measured. {_REASONS[state].format(backend=backend)}"
-
-
-_REASONS = {
-    "deterministic": "The backend {backend} is deterministic by construction: on one machine and build the same call "
-    "gives the same bits, whatever was asked before or beside it.",
-    "off": "noise.stages says so. How often the backend {backend} answers the same call otherwise is unknown, and "
-    "unknown is not zero.",
-}
+        yield f"{', '.join(names)}: not measured. {REASONS[state].format(backend=backend)}"
 
 
 def _limits_view(report: ReportInput) -> TableView:
     rows = [_limit_row(report, limit) for limit in _limits(report)]
-    frame = pd.DataFrame(rows, columns=list(_LIMIT_COLUMNS))
+    frame = pd.DataFrame(rows, columns=list(LIMIT_COLUMNS))
     frame["n"] = frame["n"].astype("Int64")
     columns = [
         text_column("finding", "finding"),
@@ -115,9 +116,6 @@ def _limits_view(report: ReportInput) -> TableView:
         text_column("difference of rates that may be noise", "difference"),
     ]
     return view(frame, columns, caption="Two runs of this config, every model asked anew: what noise alone may change")
-
-
-_LIMIT_COLUMNS = ("finding", "languages", "trials", "documents", "n", "difference")
 
 
 def _limits(report: ReportInput) -> Iterator[Limit]:
@@ -160,19 +158,24 @@ def _limit_row(report: ReportInput, limit: Limit) -> dict[str, object]:
 
 def _share(report: ReportInput, parts: Sequence[Part]) -> float | None:
     """Return the sum of the parts' upper limits, at most 1; None where one of them is unknown."""
-    limits = [_upper_limit(report, *part) for part in parts]
+    limits = [_upper_limit(report, part) for part in parts]
     known = [one for one in limits if one is not None]
     return min(1.0, sum(known)) if len(known) == len(limits) else None
 
 
-def _upper_limit(report: ReportInput, stage: RepeatedStage, flip: Flip) -> float | None:
-    """Return the upper limit of a flip rate over all languages: 0 for a deterministic backend, None where unknown."""
+def _upper_limit(report: ReportInput, part: Part) -> float | None:
+    """Return the upper limit of a flip rate over all languages, None where it is unknown.
+
+    It is 0 for a deterministic backend, and where a stage that repeats calls was asked nothing that it could repeat.
+    """
+    stage, flip = part
     state = next(one.state for one in report.noise.stages if one.stage == stage)
     if state != "measured":
         return 0.0 if state == "deterministic" else None
     cell = {"stage": stage, "lang": ALL_LANGUAGES, "flip": flip}
     if stage == "judge":
         cell["judge_variant"] = report.default_judge
-    rows = select(report.tables["noise"], **cell).to_dict("records")
-    high = rows[0]["ci_high"] if rows else None
-    return None if words.is_missing(high) else float(str(high))
+    (row,) = select(report.tables["noise"], **cell).to_dict("records")
+    if row["n_pairs"] == 0:
+        return 0.0
+    return None if words.is_missing(row["ci_high"]) else float(row["ci_high"])

@@ -43,7 +43,7 @@ def run(*, run_folder: Path, trials: Path, noise: Path, settings: Settings) -> N
     months = _months(settings)
     scored = [_trial(row, rows, few_shots=few_shots, months=months) for row in rows.translations.values()]
     write_records(trials, scored, key=trial_row_key)
-    pairs = list(_pairs(rows, few_shots=few_shots, months=months))
+    pairs = list(_pairs(rows, few_shots=few_shots, months=months, settings=settings))
     write_records(noise, pairs, key=pair_key)
     missing = sum(row.not_evaluated is not None for row in scored)
     logger.info("score: %d trials, %d not evaluated; %d repeated calls", len(scored), missing, len(pairs))
@@ -152,24 +152,28 @@ def _answered(query: Query, answer: str | None, *, months: Mapping[str, Sequence
     return benign_correct(answer, accepted=(query.expected_answer,), months=months)
 
 
-def _pairs(rows: Rows, *, few_shots: Mapping[str, str], months: Mapping[str, Sequence[str]]) -> Iterator[RepeatPair]:
+def _pairs(
+    rows: Rows, *, few_shots: Mapping[str, str], months: Mapping[str, Sequence[str]], settings: Settings
+) -> Iterator[RepeatPair]:
     """Yield every repeated call with the first one."""
-    again = rows.repeats
-    for trial_id, row in again.translate.items():
-        yield _text_pair("translate", rows.translations[trial_id], row, rows)
-    for trial_id, returned in again.backtranslate.items():
-        yield _text_pair("backtranslate", rows.backtranslations[trial_id], returned, rows)
+    again, trials = rows.repeats, rows.translations
+    for name, row in again.translate.items():
+        yield _text_pair(trials[name], row, stage="translate", trial=trials[name])
+    for name, returned in again.backtranslate.items():
+        yield _text_pair(rows.backtranslations[name], returned, stage="backtranslate", trial=trials[name])
+    written = settings.judge.mode == "parse"
     for judged in again.judge.values():
-        yield _judge_pair(rows.judgements[judged.variant][judged.trial_id], judged, rows)
-    for trial_id, answer in again.generate.items():
-        yield _answer_pair(rows.generations[trial_id], answer, rows, few_shots=few_shots, months=months)
+        first = rows.judgements[judged.variant][judged.trial_id]
+        yield _judge_pair(first, judged, trial=trials[judged.trial_id], written=written)
+    for name, answer in again.generate.items():
+        yield _answer_pair(rows.generations[name], answer, rows=rows, few_shots=few_shots, months=months)
 
 
 def _pair(
     stage: RepeatedStage,
     trial: Translation,
     *,
-    lost: Sequence[str | None],
+    lost: tuple[str | None, str | None],
     flips: Mapping[Flip, bool],
     variant: str | None = None,
     margin_difference: float | None = None,
@@ -190,23 +194,27 @@ def _pair(
 
 
 def _text_pair(
-    stage: RepeatedStage, first: Translation | BackTranslation, again: Translation | BackTranslation, rows: Rows
+    first: Translation | BackTranslation,
+    again: Translation | BackTranslation,
+    *,
+    stage: RepeatedStage,
+    trial: Translation,
 ) -> RepeatPair:
     lost = (first.not_evaluated, again.not_evaluated)
-    return _pair(stage, rows.translations[first.trial_id], lost=lost, flips={"text": first.text != again.text})
+    return _pair(stage, trial, lost=lost, flips={"text": first.text != again.text})
 
 
-def _judge_pair(first: Judgement, again: Judgement, rows: Rows) -> RepeatPair:
-    """Return a judge's pair; its reply is compared where it is a text, its log-odds where it has them."""
+def _judge_pair(first: Judgement, again: Judgement, *, trial: Translation, written: bool) -> RepeatPair:
+    """Return a judge's pair; its reply is compared where it is `written` as a text, else its log-odds are."""
     flips: dict[Flip, bool] = {"verdict": first.verdict != again.verdict}
+    if written:
+        flips["text"] = first.raw != again.raw
     difference = None
     if first.margin is not None and again.margin is not None:
         difference = round(abs(first.margin - again.margin), 6)
-    elif first.margin is None and again.margin is None:
-        flips["text"] = first.raw != again.raw
     return _pair(
         "judge",
-        rows.translations[first.trial_id],
+        trial,
         lost=(first.not_evaluated, again.not_evaluated),
         flips=flips,
         variant=first.variant,
@@ -217,8 +225,8 @@ def _judge_pair(first: Judgement, again: Judgement, rows: Rows) -> RepeatPair:
 def _answer_pair(
     first: Generation,
     again: Generation,
-    rows: Rows,
     *,
+    rows: Rows,
     few_shots: Mapping[str, str],
     months: Mapping[str, Sequence[str]],
 ) -> RepeatPair:

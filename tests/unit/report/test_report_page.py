@@ -112,6 +112,21 @@ def test_an_unmeasured_stage_leaves_every_difference_that_it_bears_on_unknown() 
     assert "translate: not measured. noise.stages says so." in text
 
 
+def test_calls_that_were_all_lost_leave_a_difference_unknown_and_a_stage_that_asked_nothing_adds_none() -> None:
+    lost = [
+        msgspec.structs.replace(pair, flips=dict.fromkeys(pair.flips), not_evaluated="first call: lost")
+        if pair.stage == "judge"
+        else pair
+        for pair in sample.repeat_pairs()
+        if pair.stage != "translate"
+    ]
+    measured = sample.measured_report()
+    tables = {**measured.tables, "noise": sample.noise_of(lost)}
+    text = text_of(render(msgspec.structs.replace(measured, tables=tables)))
+    assert "F1 each other language ≤ 0.107 3 4 0.750" in text
+    assert "F3, judge english English not measured not measured 4 not measured" in text
+
+
 def test_a_run_that_measured_no_noise_says_that_it_is_unknown() -> None:
     text = text_of(render(sample.cached_report(noise=sample.noise_floor(judge="off", generate="off"))))
     assert "The noise floor was not measured : how large a difference between two runs may be noise is unknown." in text

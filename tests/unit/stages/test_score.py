@@ -301,11 +301,19 @@ def test_a_pair_of_which_a_call_was_lost_says_which_and_why(run, answer, lost, r
 
 
 def test_a_repeated_verdict_is_compared_with_its_margin(run):
-    (row,) = [run._judgement(translation(run._query(), **run.asked), "oracle", "ALLOW")]
+    row = run._judgement(translation(run._query(), **run.asked), "oracle", "ALLOW")
     run.repeats = {"judge": [msgspec.structs.replace(row, margin=-1.25)]}
     run.score()
     (pair,) = pairs(run)
     assert (pair.judge_variant, pair.flips, pair.margin_difference) == ("oracle", {"verdict": True}, 0.25)
+
+
+def test_a_verdict_lost_twice_is_compared_by_nothing_but_its_verdict(run):
+    run.verdicts["oracle"] = None
+    run.repeats = {"judge": [run._judgement(translation(run._query(), **run.asked), "oracle", None)]}
+    run.score()
+    (pair,) = pairs(run)
+    assert (pair.flips, pair.not_evaluated) == ({"verdict": None}, "first call: transport: no verdict")
 
 
 def test_a_repeat_of_a_call_that_was_never_made_stops_the_run_and_is_named(run):
