@@ -16,7 +16,7 @@ from mragaudit.errors import DataError
 from mragaudit.paths import FIGURES, TABLES, RunPaths
 
 SCHEMA = "bundle/1"
-RESOURCE_FOLDERS = ("controls", "corpus", "languages", "prompts", "published")
+RESOURCE_FOLDERS = ("controls", "corpus", "guards", "languages", "prompts", "published")
 """What stages read of `resources/`; examples and configs are none of it."""
 RESOURCE_FILES = ("versions.csv",)
 SHARDED = ("queries", "translations", "backtranslations", "retrieval", "generations")

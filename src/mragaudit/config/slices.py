@@ -25,7 +25,7 @@ STAGE_KEYS: dict[str, tuple[str, ...]] = {
     "judge": ("resources", "languages", "judge", "roles.judge", "generate"),
     "generate": ("resources", "languages", "generate", "roles.generator"),
     "score": ("resources", "languages", "judge", "filter", "shards"),
-    "aggregate": ("seed", "languages", "judge", "filter", "retrieve", "queries", "statistics"),
+    "aggregate": ("seed", "resources", "languages", "judge", "filter", "retrieve", "queries", "statistics"),
     "figures": ("resources", "languages", "judge", "filter", "roles"),
     "monitor_traffic": (
         *("seed", "resources", "languages", "monitor.settings", "monitor.traffic", "monitor.development_seeds"),

@@ -188,6 +188,21 @@ class PublishedFigures(View, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return None
 
 
+class GuardUse(View, frozen=True, kw_only=True):
+    """The guard model that plays the judge, as a reader of its rates has to know it."""
+
+    name: str
+    licence: str
+    source: str
+    purpose: str
+    """What its makers say that it flags."""
+    labels: tuple[tuple[str, str], ...]
+    """Label and the verdict that it stands for here."""
+    languages_source: str
+    off_label: tuple[tuple[str, str], ...]
+    """Reason (`language`, `purpose`) and where: variants and languages in words."""
+
+
 class ReportInput(View, frozen=True, kw_only=True):
     """Everything that the page shows. It holds no clock time: the same input gives the same bytes."""
 
@@ -213,6 +228,8 @@ class ReportInput(View, frozen=True, kw_only=True):
     seed: int
     generated_from: tuple[str, ...]
     """Files that the page was made from, without times."""
+    guard: GuardUse | None = None
+    """None where the judge is prompted."""
     default_judge: str
     """Judge variant of the headline, `english` in the published audit."""
     default_filter: str

@@ -366,6 +366,12 @@ def stops_view(report: ReportInput) -> TableView:
     return view(table, columns, caption="What each stage alone would stop (attack trials, all PII)")
 
 
+def judge_columns(report: ReportInput) -> tuple[Column, ...]:
+    """Return the columns of judges on trials; where a guard judges, one more says why its use is off-label."""
+    named = JUDGE_COLUMNS[:2], JUDGE_COLUMNS[2:]
+    return JUDGE_COLUMNS if report.guard is None else (*named[0], _text("off-label", "off_label"), *named[1])
+
+
 def simple_views(report: ReportInput) -> dict[str, TableView]:
     """Return the tables that are printed whole or nearly so."""
     found = {name: ordered(report.tables[name], report) for name in ("judges", "utility", "translation", "retrieval")}
@@ -373,7 +379,9 @@ def simple_views(report: ReportInput) -> dict[str, TableView]:
     open_cell = {"judge_variant": "none", "filter_variant": "none"}
     utility = pd.concat([select(found["utility"], **open_cell), select(found["utility"], **guard)])
     return {
-        "judges": view(found["judges"], JUDGE_COLUMNS, caption="Judges on attacks and on benign queries, trials"),
+        "judges": view(
+            found["judges"], judge_columns(report), caption="Judges on attacks and on benign queries, trials"
+        ),
         "controls": view(found["judges"], CONTROL_COLUMNS, caption="Judges on hand-written controls"),
         "utility": view(utility, UTILITY_COLUMNS, caption="Benign queries answered correctly"),
         "utility_all": view(found["utility"], UTILITY_COLUMNS, caption="All judges and filters (tables/utility.csv)"),

@@ -20,6 +20,7 @@ from mragaudit.report.model import Flag, Provenance, ReportInput, RoleModel, Sta
 from mragaudit.report.page import render
 from mragaudit.stages.aggregate import read_table
 from mragaudit.stages.calibrate import read_thresholds
+from mragaudit.stages.guard_words import between_flags, guard_flags, guard_use
 from mragaudit.stages.manifest import Manifest, RecallSummary, StageSummary, read_manifest
 from mragaudit.stages.reporting import (
     default_filter,
@@ -68,6 +69,8 @@ def _report(paths: RunPaths, rows: Rows, settings: Settings) -> ReportInput:
     tables = {name: read_table(paths.table(name)) for name in TABLES}
     judge, output_filter = default_judge(settings), default_filter(settings)
     trials = list(iter_records(paths.trials, Trial))
+    guard = guard_use(settings, languages_of(settings))
+    of_guard = [*guard_flags(settings, guard), *between_flags(settings, trials, rows.judgements)]
     return ReportInput(
         run=settings.run,
         title=TITLE,
@@ -77,7 +80,7 @@ def _report(paths: RunPaths, rows: Rows, settings: Settings) -> ReportInput:
         tables=tables,
         figures={name: paths.figure(name).read_text(encoding="utf-8") for name in FIGURES},
         traces=tuple(_traces(trials, rows, settings)),
-        flags=tuple(_flags(tables, trials, manifest)),
+        flags=(*of_guard, *_flags(tables, trials, manifest)),
         notes=tuple(_threshold_notes(paths, settings)),
         published=published_beside(settings),
         provenance=_provenance(manifest),
@@ -85,6 +88,7 @@ def _report(paths: RunPaths, rows: Rows, settings: Settings) -> ReportInput:
         query_sources=tuple(sorted({trial.query_source for trial in trials} - {"control"})),
         seed=settings.seed,
         generated_from=("trials.jsonl", "manifest.json", "tables/*.csv", "figures/*.svg"),
+        guard=guard,
         default_judge=judge,
         default_filter=output_filter,
     )
