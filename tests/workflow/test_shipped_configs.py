@@ -13,6 +13,7 @@ import yaml
 from pipeline import REPOSITORY
 
 from mragaudit.config import Needs, load_settings, read_settings, stage_needs
+from mragaudit.config.load import merge
 from mragaudit.judges.guards import load_guard
 from mragaudit.stages.reporting import published_beside
 
@@ -124,20 +125,25 @@ def test_the_published_config_is_the_published_audit() -> None:
 
 
 def test_published_figures_stand_beside_the_published_config_and_not_beside_a_guard() -> None:
-    assert published_beside(read_settings([CONFIGS / "published.yaml"])) is not None
+    beside = published_beside(read_settings([CONFIGS / "published.yaml"]))
+    assert beside is not None
+    assert beside.differences == ()
     assert published_beside(read_settings([GUARDS])) is None
+
+
+def test_what_departs_from_the_published_settings_is_named() -> None:
+    config = yaml.safe_load((CONFIGS / "published.yaml").read_text(encoding="utf-8"))
+    beside = published_beside(load_settings(merge(config, {"judge": {"mode": "margin"}, "retrieve": {"k": 3}})))
+    assert beside is not None
+    assert beside.differences == ("retrieve.k is 3, published 5", "judge.mode is margin, published parse")
 
 
 def test_the_backend_of_the_published_config_changes_by_one_line() -> None:
     text = (CONFIGS / "published.yaml").read_text(encoding="utf-8")
     [line] = [line for line in text.splitlines() if line.strip().startswith("backend: transformers")]
-    swapped = text.replace(line, "    backend: llama_cpp").replace(
-        "options: {dtype: bfloat16, batch_size: 16}", "options: {}"
-    )
-    roles = load_settings(yaml.safe_load(swapped)).roles
-    assert {role.backend for role in (roles.translator, roles.back_translator, roles.judge, roles.generator)} == {
-        "llama_cpp"
-    }
+    roles = load_settings(yaml.safe_load(text.replace(line, "    backend: llama_cpp"))).roles
+    language_models = (roles.translator, roles.back_translator, roles.judge, roles.generator)
+    assert {role.backend for role in language_models} == {"llama_cpp"}
 
 
 @pytest.mark.parametrize("name", [name for name in RUNS if name.partition("/")[0] == "guards"])
