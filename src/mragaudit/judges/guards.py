@@ -55,9 +55,9 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             _require_fields(self.context_turn)
 
     @property
-    def has_margins(self) -> bool:
-        """Whether log-probabilities of its labels are a margin: a classifier's are, whatever its text is about."""
-        return self.form == CLASS
+    def modes(self) -> tuple[str, ...]:
+        """Values of `judge.mode` that fit: the labels of a classifier alone have log-probabilities of their own."""
+        return ("parse", "margin") if self.form == CLASS else ("parse",)
 
     @property
     def options(self) -> tuple[str, str]:

@@ -65,9 +65,9 @@ def render_chat(prompt: Prompt, *, template: ChatTemplate) -> Rendered:
     return Rendered(shared=head, head="", rest=whole[len(head) :])
 
 
-def turns_of(prompt: Prompt, *, parts: bool) -> list[Turn]:
+def turns_of(messages: Sequence[Message], *, parts: bool) -> list[Turn]:
     """Return the messages as a chat template takes them; `parts`: each content as a list of one text."""
-    return [{"role": one.speaker, "content": _content(one.content, parts=parts)} for one in prompt.messages]
+    return [{"role": one.speaker, "content": _content(one.content, parts=parts)} for one in messages]
 
 
 def _content(text: str, *, parts: bool) -> object:
@@ -80,9 +80,8 @@ def takes_parts(render: Callable[[Sequence[Turn]], str]) -> bool:
     Those of models that also take images (Llama Guard 3 1B, Llama Guard 4) look for parts and leave a plain text
     out without a word. Raises ValueError where a template shows neither.
     """
-    probe = Prompt(messages=(Message("user", _PROBE),), shared=0)
-    if _PROBE in render(turns_of(probe, parts=False)):
-        return False
-    if _PROBE in render(turns_of(probe, parts=True)):
-        return True
+    probe = [Message("user", _PROBE)]
+    for parts in (False, True):
+        if _PROBE in render(turns_of(probe, parts=parts)):
+            return parts
     raise ValueError("it leaves out what the user says")

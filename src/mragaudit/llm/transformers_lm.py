@@ -157,7 +157,7 @@ class TransformersBackend(TorchBackend):
         from jinja2 import TemplateError  # noqa: PLC0415 - only the chat rendering needs it
 
         try:
-            return self._templated(turns_of(prompt, parts=self._parts))
+            return self._templated(turns_of(prompt.messages, parts=self._parts))
         except (TemplateError, ValueError, TypeError, KeyError) as error:
             raise RequestError(f"the model's chat template refuses it: {error}", position=position) from error
 

@@ -112,10 +112,10 @@ def _require_fitting_guard(settings: Settings) -> None:
             f'config key "roles.judge.rendering" is "{role.rendering}"; {guard.name} is asked by its own chat '
             "template, so it needs rendering: chat"
         )
-    if judge.mode != "parse" and not guard.has_margins:
+    if judge.mode not in guard.modes:
         raise ConfigError(
-            f'config key "judge.mode" is "{judge.mode}"; {guard.name} answers in a text of its own, so it needs '
-            "mode: parse"
+            f'config key "judge.mode" is "{judge.mode}"; {guard.name} answers by labels of its own, so it needs '
+            f"mode: {' or '.join(guard.modes)}"
         )
     _require_guard_parts(guard, settings)
 

@@ -91,7 +91,7 @@ def test_a_document_stands_before_the_query_in_the_same_turn() -> None:
 
 def test_the_options_of_a_margin_are_the_blocking_label_and_the_passing_one() -> None:
     assert GUARDS["prompt_guard_2"].options == ("MALICIOUS", "BENIGN")
-    assert [name for name, guard in GUARDS.items() if guard.has_margins] == ["prompt_guard_2"]
+    assert [name for name, guard in GUARDS.items() if "margin" in guard.modes] == ["prompt_guard_2"]
 
 
 def test_an_unknown_guard_is_told_with_the_nearest_name() -> None:
