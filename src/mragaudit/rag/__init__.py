@@ -1,0 +1,1 @@
+"""The audited pipeline as one object, with the hooks of a defense between its parts."""
