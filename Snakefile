@@ -11,7 +11,8 @@
 #   judgements/{judge}/{shard}.jsonl            verdicts
 #   generations/{shard}.jsonl                   answers, whatever any judge said
 #   filtered/{filter}/{shard}.jsonl             what each output filter says of them
-#   trials.jsonl, tables/*.csv                  one row a trial; the findings
+#   repeats/{stage}/{shard}.jsonl               what model stages gave when they asked a sample once more
+#   trials.jsonl, noise.jsonl, tables/*.csv     one row a trial; one a repeated call; the findings
 #   figures/*.svg, report.html, manifest.json   what a person looks at; what it was made from
 #   bundle.tar.gz                               all of it in one archive, made only when asked for (`snakemake bundle`)
 #   monitor/traffic/{part}.jsonl                the queries that are replayed through the exfiltration monitor

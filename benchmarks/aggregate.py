@@ -181,6 +181,7 @@ def run_stage(folder: Path) -> None:
     )
     aggregate.run(
         trials=folder / "trials.jsonl",
+        noise=folder / "noise.jsonl",
         tables={name: folder / "tables" / f"{name}.csv" for name in TABLES},
         settings=settings,
     )
@@ -209,6 +210,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
         n_trials = write_trials(Path(folder) / "trials.jsonl", chosen.trials)
+        (Path(folder) / "noise.jsonl").touch()
         size = (Path(folder) / "trials.jsonl").stat().st_size / 1e9
         print(f"{n_trials} trials, {size:.2f} GB, written in {time.perf_counter() - started:.1f} s")
         wall, cpu, peak = measure(Path(folder))

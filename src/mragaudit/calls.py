@@ -147,7 +147,8 @@ class Caller:
         self.counts.n_requests += n_requests
         self.counts.n_distinct += n_distinct
         self.counts.n_from_journal += n_distinct - n_missing
-        logger.info("%s: %d calls, %d in the journal", self._label, n_distinct, n_distinct - n_missing)
+        if n_requests:
+            logger.info("%s: %d calls, %d in the journal", self._label, n_distinct, n_distinct - n_missing)
 
     def _make(
         self, keys: list[str], results: Iterator[tuple[int, Answer | Failure]], failures: dict[str, Failure]

@@ -21,6 +21,7 @@ TABLES: tuple[str, ...] = (
     "utility",
     "translation",
     "contrasts",
+    "noise",
 )
 MONITOR_TABLES: tuple[str, ...] = (
     "detection",
@@ -50,6 +51,11 @@ class RunPaths(msgspec.Struct, frozen=True):
     def trials(self) -> Path:
         """One row a trial."""
         return self.root / "trials.jsonl"
+
+    @property
+    def noise(self) -> Path:
+        """One row a call that a model stage repeated."""
+        return self.root / "noise.jsonl"
 
     @property
     def manifest(self) -> Path:

@@ -34,6 +34,11 @@ class Plugin:
     """Main memory, not a GPU's, for one job on a cluster, its interpreters included; larger models need more."""
     classifies_only: bool = False
     """Whether it names the class of a text and writes none: it can play a judge that is a guard, nothing else."""
+    bit_stable: bool = False
+    """Whether a language model answers the same call with the same bits, whatever was asked before or beside it.
+
+    Where it may not, a run measures how often it does not (`noise.stages: auto`).
+    """
     translates_only: bool = False
     """Whether it can play the translators alone; it needs FLORES-200 codes of all languages."""
     token_signals: bool = False
@@ -47,6 +52,7 @@ PLUGINS: dict[Kind, dict[str, Plugin]] = {
             packages=("llama_cpp",),
             extra="embedded",
             memory_mb=2000,
+            bit_stable=True,
         ),
         "nllb": Plugin(
             target="mragaudit.llm.nllb:NllbBackend",
@@ -59,7 +65,7 @@ PLUGINS: dict[Kind, dict[str, Plugin]] = {
         "openai_http": Plugin(
             target="mragaudit.llm.openai_http:OpenAIHttpBackend", packages=("aiohttp", "aiolimiter"), extra="http"
         ),
-        "scripted": Plugin(target="mragaudit.llm.scripted:ScriptedBackend"),
+        "scripted": Plugin(target="mragaudit.llm.scripted:ScriptedBackend", bit_stable=True),
         "sequence_classifier": Plugin(
             target="mragaudit.llm.sequence_classifier:SequenceClassifierBackend",
             packages=TORCH_PACKAGES,

@@ -82,6 +82,9 @@ class Pipeline:
     def _file(self, folder: str, shard: str) -> Path:
         return self.paths.shards(folder, [shard])[0]
 
+    def _all_queries(self) -> list[Path]:
+        return self.paths.shards("queries", self.settings.shard_names)
+
     def _before_shards(self) -> None:
         names = self.settings.shard_names
         with self._log("corpus"):
@@ -103,6 +106,8 @@ class Pipeline:
                 documents=self.paths.documents,
                 queries=self._file("queries", shard),
                 translations=self._file("translations", shard),
+                all_queries=self._all_queries(),
+                repeats=self._file("repeats/translate", shard),
                 job=job,
                 settings=self._slice("translate"),
             )
@@ -110,6 +115,8 @@ class Pipeline:
             backtranslate.run(
                 translations=self._file("translations", shard),
                 backtranslations=self._file("backtranslations", shard),
+                all_queries=self._all_queries(),
+                repeats=self._file("repeats/backtranslate", shard),
                 job=job,
                 settings=self._slice("backtranslate"),
             )
@@ -138,12 +145,14 @@ class Pipeline:
                 inputs=judge.Inputs(
                     documents=self.paths.documents,
                     queries=self._file("queries", shard),
+                    all_queries=self._all_queries(),
                     translations=self._file("translations", shard),
                     backtranslations=self._file("backtranslations", shard),
                     retrieval=self._file("retrieval", shard),
                     thresholds=self.paths.thresholds,
                 ),
                 outputs={name: self._file(f"judgements/{name}", shard) for name in variants},
+                repeats=self._file("repeats/judge", shard),
                 job=job,
                 settings=self._slice("judge"),
             )
@@ -153,6 +162,8 @@ class Pipeline:
                 translations=self._file("translations", shard),
                 retrieval=self._file("retrieval", shard),
                 generations=self._file("generations", shard),
+                all_queries=self._all_queries(),
+                repeats=self._file("repeats/generate", shard),
                 job=job,
                 settings=self._slice("generate"),
             )
@@ -168,9 +179,10 @@ class Pipeline:
         tables = {name: self.paths.table(name) for name in TABLES}
         drawn = {name: self.paths.figure(name) for name in FIGURES}
         with self._log("score"):
-            score.run(run_folder=self.paths.root, trials=self.paths.trials, settings=self._slice("score"))
+            scored = {"trials": self.paths.trials, "noise": self.paths.noise}
+            score.run(run_folder=self.paths.root, **scored, settings=self._slice("score"))
         with self._log("aggregate"):
-            aggregate.run(trials=self.paths.trials, tables=tables, settings=self._slice("aggregate"))
+            aggregate.run(**scored, tables=tables, settings=self._slice("aggregate"))
         with self._log("figures"):
             figures.run(tables=tables, figures=drawn, settings=self._slice("figures"))
         with self._log("manifest"):

@@ -168,6 +168,28 @@ def test_the_page_does_not_scroll_sideways_on_a_laptop(page: Chrome, folder: Pat
     assert page.get_log("browser") == []
 
 
+@pytest.mark.parametrize("state", ["measured", "off", "deterministic"])
+def test_the_noise_floor_is_read_whole_on_a_laptop(state: str, browser: Chrome, folder: Path) -> None:
+    """Its tables stand inside the page's width, whether or not the run repeated calls."""
+    reports = {
+        "measured": sample.measured_report(),
+        "off": sample.cached_report(noise=sample.noise_floor(generate="off")),
+        "deterministic": sample.cached_report(),
+    }
+    path = folder / f"noise-{state}.html"
+    path.write_text(render(reports[state]), encoding="utf-8")
+    browser.get(path.as_uri())
+    browser.find_element(By.LINK_TEXT, "Noise floor").click()
+    section = browser.find_element(By.ID, "noise")
+    assert browser.execute_script("return Math.abs(arguments[0].getBoundingClientRect().top) < 40", section)
+    assert len(section.find_elements(By.TAG_NAME, "table")) == (3 if state == "measured" else 0)
+    wide = (
+        "return [...arguments[0].querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth).length"
+    )
+    assert browser.execute_script(wide, section) == 0
+    assert browser.get_log("browser") == []
+
+
 def test_two_thousand_trials_filter_in_less_than_a_second(browser: Chrome, folder: Path) -> None:
     path = folder / "large.html"
     path.write_text(render(sample.cached_report(traces=sample.many_traces(2500))), encoding="utf-8")

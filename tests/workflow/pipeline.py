@@ -132,16 +132,27 @@ def _documents(run: Pipeline) -> dict[str, str]:
     return {"documents": str(run.paths.documents)}
 
 
+def _all_queries(run: Pipeline) -> dict[str, list[str]]:
+    return {"all_queries": run.shards("queries")}
+
+
+def _outputs_of(stage: str, folder: str) -> dict[str, str]:
+    """Return the folders of a model stage's rows and of its repeats."""
+    return {folder: folder, "repeats": f"repeats/{stage}"}
+
+
 def _judge_io(run: Pipeline, shard: str) -> Io:
     names = ("queries", "translations", "backtranslations", "retrieval")
     inputs = {name: run.shard(name, shard) for name in names}
     outputs = [run.shard(f"judgements/{judge}", shard) for judge in run.settings.judge.variants]
-    return {**_documents(run), **inputs, "thresholds": str(run.paths.thresholds)}, {"variants": outputs}
+    given = {**_documents(run), **inputs, **_all_queries(run), "thresholds": str(run.paths.thresholds)}
+    return given, {"variants": outputs, "repeats": run.shard("repeats/judge", shard)}
 
 
 def _generate_io(run: Pipeline, shard: str) -> Io:
     inputs = {name: run.shard(name, shard) for name in ("translations", "retrieval")}
-    return {**_documents(run), **inputs}, {"generations": run.shard("generations", shard)}
+    outputs = {name: run.shard(folder, shard) for name, folder in _outputs_of("generate", "generations").items()}
+    return {**_documents(run), **inputs, **_all_queries(run)}, outputs
 
 
 def monitor_parts(settings: Settings) -> tuple[str, ...]:
@@ -173,6 +184,10 @@ def _monitor_tables_io(run: Pipeline, _: str) -> Io:
     }
 
 
+def _scored(run: Pipeline) -> dict[str, str]:
+    return {"trials": str(run.paths.trials), "noise": str(run.paths.noise)}
+
+
 def _tables(run: Pipeline) -> dict[str, str]:
     return {name: str(run.paths.table(name)) for name in TABLES}
 
@@ -182,12 +197,12 @@ IO: Mapping[str, Callable[[Pipeline, str], Io]] = {
     "queries": lambda run, _: (_documents(run), {"shards": run.shards("queries")}),
     "index": lambda run, _: (_documents(run), {"index": str(run.run_folder / "index")}),
     "translate": lambda run, shard: (
-        {**_documents(run), "queries": run.shard("queries", shard)},
-        {"translations": run.shard("translations", shard)},
+        {**_documents(run), **_all_queries(run), "queries": run.shard("queries", shard)},
+        {name: run.shard(folder, shard) for name, folder in _outputs_of("translate", "translations").items()},
     ),
     "backtranslate": lambda run, shard: (
-        {"translations": run.shard("translations", shard)},
-        {"backtranslations": run.shard("backtranslations", shard)},
+        {**_all_queries(run), "translations": run.shard("translations", shard)},
+        {name: run.shard(folder, shard) for name, folder in _outputs_of("backtranslate", "backtranslations").items()},
     ),
     "retrieve": lambda run, shard: (
         {"translations": run.shard("translations", shard), "index": str(run.run_folder / "index")},
@@ -196,8 +211,8 @@ IO: Mapping[str, Callable[[Pipeline, str], Io]] = {
     "calibrate": lambda run, _: ({"queries": run.shards("queries")}, {"thresholds": str(run.paths.thresholds)}),
     "judge": _judge_io,
     "generate": _generate_io,
-    "score": lambda run, _: ({}, {"trials": str(run.paths.trials)}),
-    "aggregate": lambda run, _: ({"trials": str(run.paths.trials)}, _tables(run)),
+    "score": lambda run, _: ({}, _scored(run)),
+    "aggregate": lambda run, _: (_scored(run), _tables(run)),
     "figures": lambda run, _: (_tables(run), {name: str(run.paths.figure(name)) for name in FIGURES}),
     "manifest": lambda run, _: ({}, {"manifest": str(run.paths.manifest)}),
     "report": lambda run, _: ({}, {"html": str(run.paths.report)}),

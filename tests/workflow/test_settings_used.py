@@ -41,7 +41,9 @@ def test_every_key_is_read_by_some_stage(read: set[tuple[str, str]], tmp_path: P
     log.write_text(LOG, encoding="utf-8")
     short = {"development_seeds": [1], "check_seeds": [2], "days": 2, "users_per_seed": 1, "attackers_per_seed": 1}
     monitor = {**short, "access_log": str(log), "collection_sizes": {"kb": 30}, "answers": True}
-    margin = case_settings(languages=["en", "de"], judge={"controls_per_class": 2}, monitor=monitor)
+    margin = case_settings(
+        languages=["en", "de"], judge={"controls_per_class": 2}, monitor=monitor, noise={"stages": "all"}
+    )
     human = case_settings(
         languages=["en", "zh", "de", "ar", "sw"],
         corpus={"source": str(EXAMPLES / "corpus.jsonl")},

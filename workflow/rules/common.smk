@@ -11,6 +11,7 @@ from mragaudit.config import load_settings, settings_slice, stage_needs
 from mragaudit.errors import MragauditError
 from mragaudit.paths import FIGURES, TABLES
 from mragaudit.provenance import source_digest
+from mragaudit.records.repeats import REPEATED_STAGES
 from mragaudit.registry import module_of
 from mragaudit.resources import corpus_digest, guard_digest, languages_digest, prompts_digest, queries_digest
 from mragaudit.stages.plan import print_plan

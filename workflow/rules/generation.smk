@@ -4,10 +4,12 @@
 rule generate:
     input:
         documents=rules.corpus.output.documents,
+        all_queries=rules.queries.output.shards,
         translations=rules.translate.output.translations,
         retrieval=rules.retrieve.output.retrieval,
     output:
         generations="results/{run}/generations/{shard}.jsonl",
+        repeats="results/{run}/repeats/generate/{shard}.jsonl",
         metrics="results/{run}/metrics/generate.{shard}.json",
     log:
         "results/{run}/logs/generate.{shard}.log",

@@ -32,12 +32,14 @@ rule judge:
     input:
         documents=rules.corpus.output.documents,
         queries="results/{run}/queries/{shard}.jsonl",
+        all_queries=rules.queries.output.shards,
         translations=rules.translate.output.translations,
         backtranslations=rules.backtranslate.output.backtranslations,
         retrieval=rules.retrieve.output.retrieval,
         thresholds=rules.calibrate.output.thresholds,
     output:
         variants=expand("results/{{run}}/judgements/{judge}/{{shard}}.jsonl", judge=JUDGES),
+        repeats="results/{run}/repeats/judge/{shard}.jsonl",
         metrics="results/{run}/metrics/judge.{shard}.json",
     log:
         "results/{run}/logs/judge.{shard}.log",

@@ -24,8 +24,10 @@ rule translate:
     input:
         documents=rules.corpus.output.documents,
         queries="results/{run}/queries/{shard}.jsonl",
+        all_queries=rules.queries.output.shards,
     output:
         translations="results/{run}/translations/{shard}.jsonl",
+        repeats="results/{run}/repeats/translate/{shard}.jsonl",
         metrics="results/{run}/metrics/translate.{shard}.json",
     log:
         "results/{run}/logs/translate.{shard}.log",
@@ -51,9 +53,11 @@ rule translate:
 
 rule backtranslate:
     input:
+        all_queries=rules.queries.output.shards,
         translations=rules.translate.output.translations,
     output:
         backtranslations="results/{run}/backtranslations/{shard}.jsonl",
+        repeats="results/{run}/repeats/backtranslate/{shard}.jsonl",
         metrics="results/{run}/metrics/backtranslate.{shard}.json",
     log:
         "results/{run}/logs/backtranslate.{shard}.log",

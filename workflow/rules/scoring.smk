@@ -11,8 +11,10 @@ rule score:
         generations=expand("results/{{run}}/generations/{shard}.jsonl", shard=SHARDS),
         judgements=expand("results/{{run}}/judgements/{judge}/{shard}.jsonl", judge=JUDGES, shard=SHARDS),
         filtered=expand("results/{{run}}/filtered/{filter}/{shard}.jsonl", filter=FILTERS, shard=SHARDS),
+        repeats=expand("results/{{run}}/repeats/{stage}/{shard}.jsonl", stage=REPEATED_STAGES, shard=SHARDS),
     output:
         trials="results/{run}/trials.jsonl",
+        noise="results/{run}/noise.jsonl",
     log:
         "results/{run}/logs/score.log",
     conda:
@@ -30,6 +32,7 @@ rule score:
 rule aggregate:
     input:
         trials=rules.score.output.trials,
+        noise=rules.score.output.noise,
     output:
         **{
             name: report(

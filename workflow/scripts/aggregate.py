@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 with run_log(snakemake.log[0]):
     aggregate.run(
         trials=Path(snakemake.input.trials),
+        noise=Path(snakemake.input.noise),
         tables={name: Path(path) for name, path in snakemake.output.items()},
         settings=settings_from_slice(snakemake.params.settings),
     )

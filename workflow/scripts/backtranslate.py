@@ -21,8 +21,10 @@ with (
     ) as job,
 ):
     backtranslate.run(
+        all_queries=map(Path, snakemake.input.all_queries),
         translations=Path(snakemake.input.translations),
         backtranslations=Path(snakemake.output.backtranslations),
+        repeats=Path(snakemake.output.repeats),
         job=job,
         settings=settings_from_slice(snakemake.params.settings),
     )

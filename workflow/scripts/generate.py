@@ -22,9 +22,11 @@ with (
 ):
     generate.run(
         documents=Path(snakemake.input.documents),
+        all_queries=map(Path, snakemake.input.all_queries),
         translations=Path(snakemake.input.translations),
         retrieval=Path(snakemake.input.retrieval),
         generations=Path(snakemake.output.generations),
+        repeats=Path(snakemake.output.repeats),
         job=job,
         settings=settings_from_slice(snakemake.params.settings),
     )

@@ -21,12 +21,14 @@ with (
         inputs=judge.Inputs(
             documents=Path(snakemake.input.documents),
             queries=Path(snakemake.input.queries),
+            all_queries=[Path(path) for path in snakemake.input.all_queries],
             translations=Path(snakemake.input.translations),
             backtranslations=Path(snakemake.input.backtranslations),
             retrieval=Path(snakemake.input.retrieval),
             thresholds=Path(snakemake.input.thresholds),
         ),
         outputs={Path(path).parent.name: Path(path) for path in snakemake.output.variants},
+        repeats=Path(snakemake.output.repeats),
         job=job,
         settings=settings_from_slice(snakemake.params.settings),
     )

@@ -14,5 +14,6 @@ with run_log(snakemake.log[0]):
     score.run(
         run_folder=Path("results", snakemake.wildcards.run),
         trials=Path(snakemake.output.trials),
+        noise=Path(snakemake.output.noise),
         settings=settings_from_slice(snakemake.params.settings),
     )

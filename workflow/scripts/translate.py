@@ -23,7 +23,9 @@ with (
     translate.run(
         documents=Path(snakemake.input.documents),
         queries=Path(snakemake.input.queries),
+        all_queries=map(Path, snakemake.input.all_queries),
         translations=Path(snakemake.output.translations),
+        repeats=Path(snakemake.output.repeats),
         job=job,
         settings=settings_from_slice(snakemake.params.settings),
     )

@@ -14,16 +14,20 @@ from mragaudit.bundle.names import INPUTS, RESOURCES, RESULTS, fits
 from mragaudit.config import Settings
 from mragaudit.errors import DataError
 from mragaudit.paths import FIGURES, TABLES, RunPaths
+from mragaudit.records.repeats import REPEATED_STAGES
 
 SCHEMA = "bundle/1"
 RESOURCE_FOLDERS = ("controls", "corpus", "guards", "languages", "prompts", "published")
 """What stages read of `resources/`; examples and configs are none of it."""
 RESOURCE_FILES = ("versions.csv",)
 SHARDED = ("queries", "translations", "backtranslations", "retrieval", "generations")
-SINGLE = ("corpus/documents.jsonl", "judgements/thresholds.json", "trials.jsonl", "manifest.json", "report.html")
+SINGLE = (
+    *("corpus/documents.jsonl", "judgements/thresholds.json"),
+    *("trials.jsonl", "noise.jsonl", "manifest.json", "report.html"),
+)
 OF_THE_AUDIT = frozenset(
-    {*SHARDED, "corpus", "index", "judgements", "filtered", "trials.jsonl", "tables", "figures", "report.html"}
-    | {"manifest.json", "metrics", "benchmarks"}
+    {*SHARDED, "corpus", "index", "judgements", "filtered", "repeats"}
+    | {"trials.jsonl", "noise.jsonl", "tables", "figures", "report.html", "manifest.json", "metrics", "benchmarks"}
 )
 """First parts of names below a run's folder; what other targets make from a run (`monitor`) is not bundled."""
 NOT_OF_THE_AUDIT = ("monitor",)
@@ -86,7 +90,8 @@ def shard_folders(settings: Settings) -> list[str]:
     """Return the folders that hold one JSONL file a shard."""
     judged = [f"judgements/{name}" for name in settings.judge.variants]
     filtered = [f"filtered/{name}" for name in settings.filter.variants]
-    return [*SHARDED, *judged, *filtered]
+    repeated = [f"repeats/{stage}" for stage in REPEATED_STAGES]
+    return [*SHARDED, *judged, *filtered, *repeated]
 
 
 def is_current(name: str, settings: Settings) -> bool:

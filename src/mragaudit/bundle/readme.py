@@ -24,11 +24,13 @@ STEPS: tuple[Step, ...] = (
     Step(stage="corpus", reads="config.yaml, resources/corpus", writes="corpus/documents.jsonl"),
     Step(stage="queries", reads="documents, resources/controls", writes="queries/"),
     Step(stage="index", reads="documents", writes="index/", roles=("embedder",)),
-    Step(stage="translate", reads="documents, queries", writes="translations/", roles=("translator",)),
+    Step(
+        stage="translate", reads="documents, queries", writes="translations/, repeats/translate/", roles=("translator",)
+    ),
     Step(
         stage="backtranslate",
-        reads="translations",
-        writes="backtranslations/",
+        reads="queries, translations",
+        writes="backtranslations/, repeats/backtranslate/",
         roles=("back_translator", "embedder"),
     ),
     Step(stage="retrieve", reads="translations, index", writes="retrieval/", roles=("embedder",)),
@@ -36,18 +38,18 @@ STEPS: tuple[Step, ...] = (
     Step(
         stage="judge",
         reads="documents, queries, translations, backtranslations, retrieval, thresholds",
-        writes="judgements/{variant}/",
+        writes="judgements/{variant}/, repeats/judge/",
         roles=("judge",),
     ),
     Step(
         stage="generate",
-        reads="documents, translations, retrieval",
-        writes="generations/",
+        reads="documents, queries, translations, retrieval",
+        writes="generations/, repeats/generate/",
         roles=("generator",),
     ),
     Step(stage="filter", reads="generations", writes="filtered/{variant}/"),
-    Step(stage="score", reads="all of the above", writes="trials.jsonl"),
-    Step(stage="aggregate", reads="trials.jsonl", writes="tables/*.csv"),
+    Step(stage="score", reads="all of the above", writes="trials.jsonl, noise.jsonl"),
+    Step(stage="aggregate", reads="trials.jsonl, noise.jsonl", writes="tables/*.csv"),
     Step(stage="figures", reads="tables", writes="figures/*.svg"),
     Step(stage="manifest", reads="metrics, all files", writes="manifest.json"),
     Step(stage="report", reads="rows, tables, figures, manifest", writes="report.html"),
@@ -66,9 +68,13 @@ def _extra(role: str, settings: Settings) -> str:
     return plugin(kind, getattr(settings.roles, role).backend).extra
 
 
+def _named(writes: str) -> str:
+    return ", ".join(f"`{name}`" for name in writes.split(", "))
+
+
 def render_readme(settings: Settings, *, version: str) -> str:
     """Return the README as Markdown; the same run and version always give the same text."""
-    rows = [f"| `{one.stage}` | {one.reads} | `{one.writes}` | {needs_of(one, settings)} |" for one in STEPS]
+    rows = [f"| `{one.stage}` | {one.reads} | {_named(one.writes)} | {needs_of(one, settings)} |" for one in STEPS]
     return TEMPLATE.format(run=settings.run, version=version, rows="\n".join(rows))
 
 

@@ -260,6 +260,20 @@ class Monitor(Section):
         return self
 
 
+class Noise(Section):
+    """A/A repeats: calls made once more with the same prompt, to see how often the answer is another."""
+
+    stages: Literal["auto", "all", "none"] = Field(
+        "auto",
+        description="model stages that repeat calls; auto: those whose backend may answer otherwise when asked again",
+    )
+    trials: int = Field(
+        50,
+        ge=1,
+        description="attack trials a stage repeats, benign ones in proportion beside them; fewer than 50 bound little",
+    )
+
+
 class Statistics(Section):
     """Intervals and tests."""
 
@@ -337,6 +351,7 @@ class Settings(Section):
     judge: Judge = Field(default_factory=Judge, description="input judge")
     generate: Generate = Field(default_factory=Generate, description="generation")
     filter: Filter = Field(default_factory=Filter, description="output filters")
+    noise: Noise = Field(default_factory=Noise, description="noise floor: the same calls made once more")
     statistics: Statistics = Field(default_factory=Statistics, description="statistics")
     monitor: Monitor = Field(default_factory=Monitor, description="exfiltration monitor: replay and evaluation")
     roles: Roles = Field(default_factory=Roles, description="models")

@@ -82,6 +82,7 @@ class ScriptedBackend:
         context_tokens: int = 2048,  # noqa: ARG002  # taken so that configs fit every backend
         threads: int = 1,  # noqa: ARG002  # taken so that configs fit every backend
         answers: Mapping[str, str] | None = None,
+        repeat_answers: Mapping[str, str] | None = None,
         fail_first: int = 0,
         fail_on: str | None = None,
         sleep_seconds: float = 0.0,
@@ -90,15 +91,17 @@ class ScriptedBackend:
     ) -> None:
         """Choose the rule.
 
-        `answers` maps a substring of the last turn to an answer that goes before the rule. `fail_first` calls are
-        lost to transport, and every call whose last turn holds `fail_on`. Each call takes `sleep_seconds`, and first
+        `answers` maps a substring of the last turn to an answer that goes before the rule; `repeat_answers` goes before
+        both, for A/A repeats alone: a model that is not bit-stable. `fail_first` calls are lost to transport, and every
+        call whose last turn holds `fail_on`. Each call takes `sleep_seconds`, and first
         adds the hash of its prompt to `count_file`. `base_url` makes it pass for a remote endpoint. `sha256`,
         `context_tokens` and `threads` are taken for the protocol's sake. Raises ConfigError for an unknown rule.
         """
-        self.identity = self.identify(model=model, rendering=rendering, answers=answers)
+        self.identity = self.identify(model=model, rendering=rendering, answers=answers, repeat_answers=repeat_answers)
         self.meter = Meter()
         self._rule = RULES[model]
         self._answers = dict(answers or {})
+        self._repeat_answers = dict(repeat_answers or {})
         self._failures_left = fail_first
         self._fail_on = fail_on
         self._sleep_seconds = sleep_seconds
@@ -106,12 +109,20 @@ class ScriptedBackend:
 
     @staticmethod
     def identify(
-        *, model: str, rendering: str = "completion", answers: Mapping[str, str] | None = None, **_others: object
+        *,
+        model: str,
+        rendering: str = "completion",
+        answers: Mapping[str, str] | None = None,
+        repeat_answers: Mapping[str, str] | None = None,
+        **_others: object,
     ) -> ModelIdentity:
         """Return the identity; the canned answers are its revision, since they decide."""
         if model not in RULES:
             raise ConfigError(f'scripted: "{model}" is no rule of it; {did_you_mean(model, RULES)}')
-        canned = hashlib.sha256(repr(sorted((answers or {}).items())).encode()).hexdigest()[:16]
+        decisive = repr(sorted((answers or {}).items()))
+        if repeat_answers:
+            decisive += repr(sorted(repeat_answers.items()))
+        canned = hashlib.sha256(decisive.encode()).hexdigest()[:16]
         return ModelIdentity(backend="scripted", model=model, revision=canned, rendering=rendering)
 
     def generate(self, requests: Sequence[GenerateRequest]) -> Iterator[tuple[int, Completion | Failure]]:
@@ -161,15 +172,16 @@ class ScriptedBackend:
         finally:
             os.close(descriptor)
 
-    def _answer(self, prompt: Prompt) -> str:
-        last = prompt.messages[-1].content
-        for part, answer in self._answers.items():
+    def _answer(self, request: GenerateRequest | ChooseRequest) -> str:
+        last = request.prompt.messages[-1].content
+        canned = [*self._repeat_answers.items()] if request.repeat else []
+        for part, answer in [*canned, *self._answers.items()]:
             if part in last:
                 return answer
-        return self._rule(prompt)
+        return self._rule(request.prompt)
 
     def _completion(self, request: GenerateRequest) -> Completion:
-        text = self._answer(request.prompt)
+        text = self._answer(request)
         return Completion(
             text=text,
             finish_reason="stop",
@@ -178,7 +190,7 @@ class ScriptedBackend:
         )
 
     def _scores(self, request: ChooseRequest) -> OptionScores:
-        answer = self._answer(request.prompt)
+        answer = self._answer(request)
         sure, unsure = SURE
         chosen = tuple(sure if option == answer else unsure for option in request.options)
         tokens = sum(self.count_tokens(message.content) for message in request.prompt.messages)

@@ -95,6 +95,11 @@ def query_key(query: Query) -> str:
     return query.query_id
 
 
+def asked_in(query: Query, languages: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the languages in which a query is asked: its own alone where it was written for one language."""
+    return (query.lang,) if query.only_in_lang else languages
+
+
 def trial_id_of(query_id: str, lang: str) -> str:
     """Return the id of the trial that asks a query in a language."""
     return f"{query_id}-{lang}"

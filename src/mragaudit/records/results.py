@@ -74,6 +74,11 @@ class Filtered(Record, frozen=True, kw_only=True, tag="filtered/1"):
     """Family, start, end: half-open, in code points of the answer."""
 
 
+def judgement_key(row: Judgement) -> str:
+    """Return variant and trial, by which judgements of several variants are sorted and joined."""
+    return f"{row.variant}/{row.trial_id}"
+
+
 def trial_key(row: Retrieval | Judgement | Generation | Filtered) -> str:
     """Return the trial by which result rows are sorted and joined."""
     return row.trial_id

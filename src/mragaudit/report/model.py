@@ -144,6 +144,25 @@ class StageCount(View, frozen=True, kw_only=True):
     """Share of the wall time spent inside the model; None where not measured."""
 
 
+class StageNoise(View, frozen=True, kw_only=True):
+    """Whether a stage's noise was measured."""
+
+    stage: str
+    backend: str
+    state: Literal["measured", "deterministic", "off"]
+    """deterministic: not measured, since the backend gives the same bits; off: not measured, as configured."""
+
+
+class NoiseFloor(View, frozen=True, kw_only=True):
+    """What the table `noise` does not say itself."""
+
+    stages: tuple[StageNoise, ...]
+    """In the order in which they run."""
+    most_attacks: int
+    """Most attack trials on which a document's outcome in one language rests; 0 without any."""
+    confidence: float
+
+
 class Provenance(View, frozen=True, kw_only=True):
     """Where the numbers come from."""
 
@@ -231,6 +250,7 @@ class ReportInput(View, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     published: PublishedFigures | None
     """Given only where the config names the published models."""
+    noise: NoiseFloor
     provenance: Provenance
     masked: bool
     """True for an imported corpus: every planted value has gone through `mask_report`."""

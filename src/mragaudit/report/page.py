@@ -14,6 +14,7 @@ from markupsafe import Markup
 from mragaudit.report import tables, words
 from mragaudit.report.masking import require_masked
 from mragaudit.report.model import ReportInput
+from mragaudit.report.noise import noise_view
 from mragaudit.report.trial_data import trial_json
 
 
@@ -54,6 +55,7 @@ def _views(report: ReportInput) -> dict[str, Any]:
         "differences": tables.count_differences(report),
         "silent": tables.silent_languages(report),
         "constant": constant_judges(report),
+        "noise": noise_view(report),
     }
 
 

@@ -44,7 +44,7 @@ def view(frame: pd.DataFrame, columns: Sequence[Column], *, caption: str) -> Tab
     """Return the rows of a frame as printed cells; a `queries` column where several sources stand apart."""
     wanted = list(columns)
     if len(values_of(frame, "query_source")) > 1:
-        wanted.insert(1, _text("queries", "query_source"))
+        wanted.insert(1, text_column("queries", "query_source"))
     rows = [
         tuple(Cell(text=column.show(row), numeric=column.numeric) for column in wanted)
         for row in frame.to_dict("records")
@@ -53,14 +53,17 @@ def view(frame: pd.DataFrame, columns: Sequence[Column], *, caption: str) -> Tab
     return TableView(caption=caption, headers=headers, rows=tuple(rows))
 
 
-def _text(header: str, key: str) -> Column:
+def text_column(header: str, key: str) -> Column:
+    """Return a column of words; a dash where a cell holds nothing."""
+
     def show(row: Row) -> str:
         return words.MISSING if words.is_missing(row[key]) else str(row[key])
 
     return Column(header=header, show=show, numeric=False)
 
 
-def _count(header: str, key: str) -> Column:
+def count_column(header: str, key: str) -> Column:
+    """Return a column of whole numbers."""
     return Column(header=header, show=lambda row: words.as_count(row[key]))
 
 
@@ -72,12 +75,13 @@ def _evaluated(key: str) -> Callable[[Row], int]:
     return lambda row: int(row[key]) - int(row["n_not_evaluated"])
 
 
-def _rate_columns(total: str, *, hits: str, label: str) -> list[Column]:
+def rate_columns(total: str, *, hits: str, label: str) -> list[Column]:
+    """Return n, not evaluated, hits, rate and interval; `total` and `hits` name columns of the table."""
     n = _evaluated(total)
     return [
         Column(header="n", show=lambda row: words.as_count(n(row))),
-        _count("not evaluated", "n_not_evaluated"),
-        _count(label, hits),
+        count_column("not evaluated", "n_not_evaluated"),
+        count_column(label, hits),
         Column(header="rate", show=lambda row: words.as_rate(row["rate"], n=n(row))),
         Column(
             header="interval",
@@ -87,16 +91,16 @@ def _rate_columns(total: str, *, hits: str, label: str) -> list[Column]:
     ]
 
 
-LANG = _text("language", "lang")
-GROUP = _text("PII", "pii_group")
-JUDGE = _text("judge", "judge_variant")
-FILTER = _text("filter", "filter_variant")
-PUBLISHED_COUNT = _count("leaked, published rule", "n_leaked_published")
+LANG = text_column("language", "lang")
+GROUP = text_column("PII", "pii_group")
+JUDGE = text_column("judge", "judge_variant")
+FILTER = text_column("filter", "filter_variant")
+PUBLISHED_COUNT = count_column("leaked, published rule", "n_leaked_published")
 F1_COLUMNS = (
     LANG,
     GROUP,
     FILTER,
-    *_rate_columns("n_documents", hits="n_leaked", label="leaked"),
+    *rate_columns("n_documents", hits="n_leaked", label="leaked"),
     PUBLISHED_COUNT,
 )
 F2_COLUMNS = (
@@ -104,31 +108,31 @@ F2_COLUMNS = (
     GROUP,
     JUDGE,
     FILTER,
-    *_rate_columns("n_dangerous", hits="n_residual", label="still leaking"),
-    _count("if UNPARSED passes", "n_residual_unparsed_allow"),
+    *rate_columns("n_dangerous", hits="n_residual", label="still leaking"),
+    count_column("if UNPARSED passes", "n_residual_unparsed_allow"),
 )
 F3_COLUMNS = (
     LANG,
     GROUP,
     JUDGE,
     FILTER,
-    *_rate_columns("n_documents", hits="n_leaked", label="leaked"),
+    *rate_columns("n_documents", hits="n_leaked", label="leaked"),
     PUBLISHED_COUNT,
-    _count("if UNPARSED passes", "n_leaked_unparsed_allow"),
+    count_column("if UNPARSED passes", "n_leaked_unparsed_allow"),
 )
 F4_COLUMNS = (
     LANG,
     GROUP,
-    _text("base judge", "base_variant"),
-    _text("judge with documents", "context_variant"),
+    text_column("base judge", "base_variant"),
+    text_column("judge with documents", "context_variant"),
     FILTER,
-    *_rate_columns("n_residual", hits="n_blocked", label="blocked"),
+    *rate_columns("n_residual", hits="n_blocked", label="blocked"),
 )
 UTILITY_COLUMNS = (
     LANG,
     JUDGE,
     FILTER,
-    *_rate_columns("n_benign", hits="n_answered_correctly", label="answered correctly"),
+    *rate_columns("n_benign", hits="n_answered_correctly", label="answered correctly"),
 )
 
 
@@ -156,22 +160,22 @@ def _yes_no(key: str) -> Callable[[Row], str]:
 JUDGE_COLUMNS = (
     LANG,
     JUDGE,
-    _count("attacks", "n_attack"),
+    count_column("attacks", "n_attack"),
     *_limits("blocked", rate="block_rate", bounds="block", n="n_attack_evaluated", method="ci_method"),
-    _count("benign", "n_benign"),
+    count_column("benign", "n_benign"),
     *_limits(
         "false positives", rate="false_positive_rate", bounds="fpr", n="n_benign_evaluated", method="fpr_ci_method"
     ),
     Column(header="kind of interval", show=lambda row: words.method_in_words(row["ci_method"]), numeric=False),
-    _count("unparsed", "n_unparsed"),
-    _count("not evaluated", "n_not_evaluated"),
+    count_column("unparsed", "n_unparsed"),
+    count_column("not evaluated", "n_not_evaluated"),
 )
 CONTROL_COLUMNS = (
     LANG,
     JUDGE,
-    _count("controls", "n_controls"),
-    _count("benign, held out", "n_check_benign"),
-    _count("of these blocked", "n_check_blocked"),
+    count_column("controls", "n_controls"),
+    count_column("benign, held out", "n_check_benign"),
+    count_column("of these blocked", "n_check_blocked"),
     *_limits(
         "control false positives",
         rate="control_fpr",
@@ -185,8 +189,8 @@ CONTROL_COLUMNS = (
 )
 TRANSLATION_COLUMNS = (
     LANG,
-    _count("queries", "n"),
-    _count("failed", "n_failed"),
+    count_column("queries", "n"),
+    count_column("failed", "n_failed"),
     _share("anchor kept", "anchor_kept_rate"),
     _share("right language", "language_ok_rate"),
     Column(header="length ratio, median", show=lambda row: words.as_number(row["median_length_ratio"])),
@@ -197,21 +201,21 @@ TRANSLATION_COLUMNS = (
 )
 RETRIEVAL_COLUMNS = (
     LANG,
-    _text("intent", "intent"),
-    _text("paraphrase", "paraphrase"),
-    _count("k", "k"),
-    _count("n", "n"),
-    _count("not evaluated", "n_not_evaluated"),
+    text_column("intent", "intent"),
+    text_column("paraphrase", "paraphrase"),
+    count_column("k", "k"),
+    count_column("n", "n"),
+    count_column("not evaluated", "n_not_evaluated"),
     *_limits("recall at k", rate="recall_at_k", bounds="recall", n="n", method="ci_method"),
     *_limits("MRR", rate="mrr", bounds="mrr", n="n", method="mrr_ci_method"),
     Column(header="kind of interval", show=lambda row: words.method_in_words(row["ci_method"]), numeric=False),
 )
 CONTRAST_COLUMNS = (
-    _text("outcome", "outcome"),
+    text_column("outcome", "outcome"),
     Column(header="pair", show=lambda row: f"{row['lang_a']} – {row['lang_b']}", numeric=False),
     GROUP,
-    _count("documents", "n_documents"),
-    _count("discordant", "n_discordant"),
+    count_column("documents", "n_documents"),
+    count_column("discordant", "n_discordant"),
     Column(header="difference", show=lambda row: words.as_signed(row["difference"])),
     Column(header="interval", show=lambda row: words.as_signed_interval(row["ci_low"], row["ci_high"])),
     Column(header="p", show=lambda row: words.as_p(row["p_value"])),
@@ -279,7 +283,7 @@ def headline_view(report: ReportInput) -> TableView:
     rows = [_headline_row(report, one.code, source=source) for one in report.languages for source in _sources(report)]
     asked = [row for row in rows if any(value != words.MISSING for value in list(row.values())[2:])]
     frame = pd.DataFrame(asked, columns=list(rows[0]))
-    columns = [_text(name, name) for name in frame.columns if name not in {"lang", "query_source"}]
+    columns = [text_column(name, name) for name in frame.columns if name not in {"lang", "query_source"}]
     numeric = [msgspec.structs.replace(column, numeric=True) for column in columns]
     return view(frame, [LANG, *numeric], caption="One line a language; n in brackets")
 
@@ -346,7 +350,7 @@ def funnel_view(report: ReportInput, *, judge: str, output_filter: str) -> Table
         rows += [{"lang": flow.lang, "query_source": source, "n": flow.n_trials, **flow.counts} for flow in found]
     names = [*stage_order(judge), ESCAPED, "not evaluated"]
     frame = pd.DataFrame(rows, columns=["lang", "query_source", "n", *names])
-    columns = [LANG, _count("trials", "n"), *(_count(words.STAGE_WORDS[name], name) for name in names)]
+    columns = [LANG, count_column("trials", "n"), *(count_column(words.STAGE_WORDS[name], name) for name in names)]
     return view(frame, columns, caption=f"First stop of each attack trial; judge {judge}, filter {output_filter}")
 
 
@@ -359,11 +363,11 @@ def stops_view(report: ReportInput) -> TableView:
     }
     columns = (
         LANG,
-        _text("stage", "stage"),
-        _count("trials", "n_trials"),
-        _count("not evaluated", "n_not_evaluated"),
-        _count("first stop", "n_first_stop"),
-        _count("would stop alone", "n_stop_alone"),
+        text_column("stage", "stage"),
+        count_column("trials", "n_trials"),
+        count_column("not evaluated", "n_not_evaluated"),
+        count_column("first stop", "n_first_stop"),
+        count_column("would stop alone", "n_stop_alone"),
     )
     table = ordered(select(report.tables["stops"], **cell), report)
     return view(table, columns, caption="What each stage alone would stop (attack trials, all PII)")
@@ -373,7 +377,7 @@ def judge_columns(report: ReportInput) -> list[Column]:
     """Return the columns of judges on trials; with a guard why its use is off-label, and what was published if any."""
     found = list(JUDGE_COLUMNS)
     if report.guard is not None:
-        found.insert(2, _text("off-label", "off_label"))
+        found.insert(2, text_column("off-label", "off_label"))
     published = [msgspec.structs.replace(published_column(report, "BLOCK"), header="published, blocked")]
     return [*found, *(published if report.published else [])]
 

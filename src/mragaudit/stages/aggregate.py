@@ -10,7 +10,8 @@ import pandas as pd
 
 from mragaudit.config import Settings
 from mragaudit.randomness import generator_for
-from mragaudit.records.base import iter_records, write_text
+from mragaudit.records.base import iter_records, read_records, write_text
+from mragaudit.records.repeats import RepeatPair, pair_key
 from mragaudit.report.csv_safe import neutralise_cell
 from mragaudit.stages.judging import off_label_uses
 from mragaudit.tables.build import build_tables
@@ -21,7 +22,7 @@ logger = logging.getLogger(__name__)
 FLOAT_FORMAT = "%.9g"
 
 
-def run(*, trials: Path, tables: Mapping[str, Path], settings: Settings) -> None:
+def run(*, trials: Path, noise: Path, tables: Mapping[str, Path], settings: Settings) -> None:
     """Write `tables/*.csv`."""
     columns = read_columns(
         iter_records(trials, TrialRow),
@@ -31,6 +32,7 @@ def run(*, trials: Path, tables: Mapping[str, Path], settings: Settings) -> None
     )
     built = build_tables(
         columns,
+        pairs=read_records(noise, RepeatPair, key=pair_key),
         k=settings.retrieve.k,
         generator=lambda: generator_for(settings.seed, "aggregate"),
         resamples=settings.statistics.resamples,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
+from mragaudit.calls import Caller
 from mragaudit.config import Settings
 from mragaudit.prompts import Template, load_template
 from mragaudit.protocols import Completion, Embedder, Failure, GenerateRequest, Prompt
@@ -14,24 +16,46 @@ from mragaudit.records.base import read_records, write_records
 from mragaudit.records.queries import BackTranslation, Translation, translation_key
 from mragaudit.resources import resource_folder
 from mragaudit.stages.jobs import ModelJob
+from mragaudit.stages.repeats import REPEAT, repeated_trials
 from mragaudit.stages.tasks import flores_codes, with_task
 from mragaudit.stages.translate import one_line
 
 ENGLISH = "en"
 
 
-def run(*, translations: Path, backtranslations: Path, job: ModelJob, settings: Settings) -> None:
-    """Write `backtranslations/{shard}.jsonl`: one row for each trial that is not asked in English."""
+def run(
+    *,
+    all_queries: Iterable[Path],
+    translations: Path,
+    backtranslations: Path,
+    repeats: Path,
+    job: ModelJob,
+    settings: Settings,
+) -> None:
+    """Write `backtranslations/{shard}.jsonl`: one row for each trial that is not asked in English.
+
+    `repeats/backtranslate/{shard}.jsonl` beside it has no similarities: texts are compared.
+    """
     trials = [row for row in read_records(translations, Translation, key=translation_key) if row.lang != ENGLISH]
-    arrived = [row for row in trials if row.not_evaluated is None]
     caller = job.caller("back_translator", settings.roles.back_translator)
-    answers = caller.generate(_requests(arrived, settings), trials=[row.trial_id for row in arrived])
-    rows = [_lost(row) for row in trials if row.not_evaluated is not None]
-    rows += [_row(row, answer) for row, answer in zip(arrived, answers, strict=True)]
+    rows = _translate_back(trials, caller=caller, settings=settings)
+    chosen = repeated_trials("backtranslate", all_queries, settings=settings)
+    again = [row for row in trials if row.trial_id in chosen]
+    write_records(repeats, _translate_back(again, caller=caller, settings=settings, repeat=REPEAT), key=translation_key)
     rows = _with_similarity(rows, trials, settings=settings, job=job)
     write_records(backtranslations, rows, key=translation_key)
     missing = sum(row.not_evaluated is not None for row in rows)
     job.finish(n_expected=len(trials), n_actual=len(rows), n_not_evaluated=missing)
+
+
+def _translate_back(
+    trials: list[Translation], *, caller: Caller, settings: Settings, repeat: int = 0
+) -> list[BackTranslation]:
+    arrived = [row for row in trials if row.not_evaluated is None]
+    requests = [msgspec.structs.replace(request, repeat=repeat) for request in _requests(arrived, settings)]
+    answers = caller.generate(requests, trials=[row.trial_id for row in arrived])
+    rows = [_lost(row) for row in trials if row.not_evaluated is not None]
+    return rows + [_row(row, answer) for row, answer in zip(arrived, answers, strict=True)]
 
 
 def _requests(trials: list[Translation], settings: Settings) -> list[GenerateRequest]:

@@ -7,7 +7,8 @@ neighbours alone. No line holds a text or a planted value.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from mragaudit.config import Settings
 from mragaudit.errors import GateError, MragauditError
@@ -15,10 +16,12 @@ from mragaudit.judges.margins import Threshold, choose_threshold, margin_of
 from mragaudit.judges.parser import Verdict
 from mragaudit.protocols import OptionScores
 from mragaudit.records.queries import Query, Translation, trial_id_of
+from mragaudit.records.repeats import REPEATED_STAGES, RepeatedStage
 from mragaudit.records.results import Generation, Judgement, Retrieval
 from mragaudit.stages.gates import require_same_ids
 from mragaudit.stages.judging import WITH_CONTEXT, reader_of
-from mragaudit.stages.score import Inputs, Rows, check_rows
+from mragaudit.stages.repeats import draw_trials, repeats_calls
+from mragaudit.stages.rows import Inputs, Rows, check_rows
 from mragaudit.stages.translate import list_tasks
 
 _SCORES = re.compile(r"log p\(BLOCK\) (-?[\d.]+|-inf), log p\(ALLOW\) (-?[\d.]+|-inf)")
@@ -44,6 +47,36 @@ def missing_rows(rows: Rows, inputs: Inputs, *, settings: Settings) -> Iterator[
     except GateError as error:
         # What to do about it is for the author of a run, not for its reader.
         yield str(error).partition("; run the stage")[0]
+    yield from _missing_repeats(rows, inputs, settings=settings)
+
+
+def _missing_repeats(rows: Rows, inputs: Inputs, *, settings: Settings) -> Iterator[str]:
+    """Yield stages whose repeated trials are not those that seed and config draw."""
+    again = rows.repeats
+    found: dict[RepeatedStage, Iterable[str]] = {
+        "translate": again.translate,
+        "backtranslate": again.backtranslate,
+        "generate": again.generate,
+    }
+    expected = {stage: _drawn(stage, rows, settings=settings) for stage in REPEATED_STAGES}
+    for stage, names in found.items():
+        yield from _other_trials(expected[stage], names, where=inputs.repeats[stage])
+    for variant in settings.judge.variants:
+        judged = [row.trial_id for row in again.judge.values() if row.variant == variant]
+        yield from _other_trials(expected["judge"], judged, where=inputs.repeats["judge"])
+
+
+def _drawn(stage: RepeatedStage, rows: Rows, *, settings: Settings) -> frozenset[str]:
+    if not repeats_calls(stage, settings):
+        return frozenset()
+    return draw_trials(stage, list(rows.queries.values()), settings=settings)
+
+
+def _other_trials(expected: Iterable[str], found: Iterable[str], *, where: Sequence[Path]) -> Iterator[str]:
+    try:
+        require_same_ids(expected=expected, actual=found, where=str(where[0].parent))
+    except GateError as error:
+        yield str(error).partition("; run the stage")[0]
 
 
 def contradictions(rows: Rows, thresholds: Mapping[str, Threshold], *, settings: Settings) -> Iterator[str]:
@@ -65,7 +98,23 @@ def contradictions(rows: Rows, thresholds: Mapping[str, Threshold], *, settings:
             where = f"judgements/{variant}: trial {verdict.trial_id}"
             yield from _named(where, _of_verdict(verdict, rows, variant=variant))
             yield from _named(where, _of_decision(verdict, threshold, settings=settings, read=read))
+    yield from _of_repeats(rows, thresholds, settings=settings, read=read)
     yield from _of_thresholds(rows, thresholds, settings=settings)
+
+
+def _of_repeats(
+    rows: Rows, thresholds: Mapping[str, Threshold], *, settings: Settings, read: Callable[[str], Verdict]
+) -> Iterator[str]:
+    """Yield what is wrong with the rows of repeated calls, which follow from the same rows as the first ones."""
+    again = rows.repeats
+    for trial in again.translate.values():
+        yield from _named(f"repeats/translate: trial {trial.trial_id}", _of_translation(trial, rows))
+    for answer in again.generate.values():
+        yield from _named(f"repeats/generate: trial {answer.trial_id}", _of_answer(answer, rows, settings=settings))
+    for row in again.judge.values():
+        where = f"repeats/judge: variant {row.variant}, trial {row.trial_id}"
+        yield from _named(where, _of_verdict(row, rows, variant=row.variant))
+        yield from _named(where, _of_decision(row, thresholds.get(row.variant), settings=settings, read=read))
 
 
 def _named(where: str, faults: Iterator[str]) -> Iterator[str]:

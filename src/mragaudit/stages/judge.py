@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,11 +14,12 @@ from mragaudit.protocols import Completion, Failure, OptionScores
 from mragaudit.records.base import read_records, write_records
 from mragaudit.records.documents import Document, document_key
 from mragaudit.records.queries import BackTranslation, Query, Translation, query_key, translation_key
-from mragaudit.records.results import Judgement, Retrieval, Verdict, trial_key
+from mragaudit.records.results import Judgement, Retrieval, Verdict, judgement_key, trial_key
 from mragaudit.stages.calibrate import read_thresholds
 from mragaudit.stages.gates import require_same_ids
 from mragaudit.stages.jobs import ModelJob
 from mragaudit.stages.judging import WITH_CONTEXT, JudgeItem, ask, reader_of, templates_for
+from mragaudit.stages.repeats import REPEAT, repeated_trials
 from mragaudit.stages.translate import one_line
 
 
@@ -27,6 +28,8 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
 
     documents: Path
     queries: Path
+    all_queries: Sequence[Path]
+    """Of all shards."""
     translations: Path
     backtranslations: Path
     retrieval: Path
@@ -44,17 +47,22 @@ class Material(msgspec.Struct, frozen=True, kw_only=True):
     retrieval: dict[str, Retrieval]
 
 
-def run(*, inputs: Inputs, outputs: Mapping[str, Path], job: ModelJob, settings: Settings) -> None:
-    """Write `judgements/{variant}/{shard}.jsonl` for every variant."""
+def run(*, inputs: Inputs, outputs: Mapping[str, Path], repeats: Path, job: ModelJob, settings: Settings) -> None:
+    """Write `judgements/{variant}/{shard}.jsonl` for every variant, and `repeats/judge/{shard}.jsonl` for all."""
     trials = read_records(inputs.translations, Translation, key=translation_key)
     material = _read(inputs)
     _require_backtranslations(trials, material, path=inputs.backtranslations)
     caller = job.caller("judge", settings.roles.judge)
     items = [_item(trial, variant, material) for variant in outputs for trial in trials]
     items = [_cut(item, caller, settings) for item in items]
-    rows = _judge(items, thresholds=read_thresholds(inputs.thresholds), caller=caller, settings=settings)
+    thresholds = read_thresholds(inputs.thresholds)
+    rows = _judge(items, thresholds=thresholds, caller=caller, settings=settings)
     for variant, path in outputs.items():
         write_records(path, [row for row in rows if row.variant == variant], key=trial_key)
+    chosen = repeated_trials("judge", inputs.all_queries, settings=settings)
+    again = [item for item in items if item.trial_id in chosen]
+    repeated = _judge(again, thresholds=thresholds, caller=caller, settings=settings, repeat=REPEAT)
+    write_records(repeats, repeated, key=judgement_key)
     missing = sum(row.not_evaluated is not None for row in rows)
     job.finish(n_expected=len(items), n_actual=len(rows), n_not_evaluated=missing)
 
@@ -118,11 +126,17 @@ def _cut(item: JudgeItem, caller: Caller, settings: Settings) -> JudgeItem:
 
 
 def _judge(
-    items: list[JudgeItem], *, thresholds: Mapping[str, Threshold], caller: Caller, settings: Settings
+    items: list[JudgeItem],
+    *,
+    thresholds: Mapping[str, Threshold],
+    caller: Caller,
+    settings: Settings,
+    repeat: int = 0,
 ) -> list[Judgement]:
     present = [item for item in items if item.missing is None]
     languages = sorted({item.lang for item in items})
-    replies = ask(present, templates_for(languages, settings), caller=caller, settings=settings)
+    templates = templates_for(languages, settings)
+    replies = ask(present, templates, caller=caller, settings=settings, repeat=repeat)
     rows = [_not_evaluated(item, str(item.missing)) for item in items if item.missing is not None]
     read = reader_of(settings)
     for item, reply in zip(present, replies, strict=True):

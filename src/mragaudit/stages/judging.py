@@ -70,7 +70,12 @@ def templates_for(languages: Sequence[str], settings: Settings) -> dict[str, Jud
 
 
 def ask(
-    items: Sequence[JudgeItem], templates: Mapping[str, JudgeTemplates], *, caller: Caller, settings: Settings
+    items: Sequence[JudgeItem],
+    templates: Mapping[str, JudgeTemplates],
+    *,
+    caller: Caller,
+    settings: Settings,
+    repeat: int = 0,
 ) -> list[OptionScores | Completion | Failure]:
     """Return the judge's replies in the order of the items, in the configured mode."""
     pairs = [(_template(item, templates), item) for item in items]
@@ -79,10 +84,10 @@ def ask(
     if settings.judge.mode == "margin":
         guard = guard_of(settings)
         options = OPTIONS if guard is None else guard.options
-        choices = [ChooseRequest(prompt=prompt, options=options) for prompt in prompts]
+        choices = [ChooseRequest(prompt=prompt, options=options, repeat=repeat) for prompt in prompts]
         return list(caller.choose(choices, trials=trials))
     requests = [
-        GenerateRequest(prompt=prompt, max_tokens=settings.judge.max_tokens, stop=template.stop)
+        GenerateRequest(prompt=prompt, max_tokens=settings.judge.max_tokens, stop=template.stop, repeat=repeat)
         for prompt, (template, _) in zip(prompts, pairs, strict=True)
     ]
     return list(caller.generate(requests, trials=trials))

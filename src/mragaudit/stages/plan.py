@@ -15,14 +15,18 @@ from mragaudit.journal import known_answers
 from mragaudit.paths import RunPaths
 from mragaudit.prompts import Template, load_generator, load_judge, load_template
 from mragaudit.records.documents import UNSTRUCTURED
+from mragaudit.records.repeats import REPEATED_STAGES, RepeatedStage
 from mragaudit.resources import resource_folder
 from mragaudit.stages.judging import WITH_CONTEXT
+from mragaudit.stages.repeats import repeats_calls
 from mragaudit.stats.power import detectable_gap
 
 CHARS_PER_TOKEN = 4.0
 """English text under common tokenisers; good enough to tell minutes from hours."""
 QUERY_CHARS = 110
-STAGES = ("translate", "backtranslate", "judge", "generate")
+STAGES = REPEATED_STAGES
+WHOLE: frozenset[RepeatedStage] = frozenset({"judge", "generate"})
+"""Stages that are asked about trials in all languages, English among them."""
 
 
 class PlannedStage(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +35,8 @@ class PlannedStage(msgspec.Struct, frozen=True, kw_only=True):
     stage: str
     calls: int
     """At most: equal prompts are asked once."""
+    repeats: int
+    """About: those of the calls that are made for the noise floor."""
     fresh_tokens: int
     """About: what follows the shared examples, over all calls."""
     shared_tokens: int
@@ -75,6 +81,10 @@ def render_plan(settings: Settings, *, results: Path) -> str:
         f"{'<' + str(row.answer_tokens):>15}"
         for row in rows
     ]
+    if any(row.repeats for row in rows):
+        named = ", ".join(f"{row.stage} {row.repeats}" for row in rows if row.repeats)
+        total = sum(row.repeats for row in rows)
+        lines.append(f"  of these calls about {total} are repeats, for the noise floor: {named}")
     return "\n".join([*lines, f"  {_gap_line(settings, sizes)}"]) + "\n"
 
 
@@ -86,12 +96,13 @@ def plan_stages(settings: Settings, sizes: Sizes, *, results: Path) -> list[Plan
     translated = sizes.queries * sizes.other_languages
     returned = translated + sizes.controls * sizes.other_languages
     context = sizes.document_chars * settings.retrieve.k
-    counted = [
+    counted: list[tuple[RepeatedStage, int, int, int]] = [
         ("translate", translated, QUERY_CHARS, settings.translate.max_tokens),
         ("backtranslate", returned, QUERY_CHARS, settings.backtranslate.max_tokens),
         ("judge", *_judge_size(settings, sizes)),
         ("generate", asked, QUERY_CHARS + context, settings.generate.max_tokens),
     ]
+    repeats = {stage: _repeats(stage, settings, n_trials=asked if stage in WHOLE else translated) for stage in STAGES}
     shared = {
         "translate": [load_template(folder, "translator", lang) for lang in others],
         "backtranslate": [load_template(folder, "back_translator", lang) for lang in others],
@@ -102,14 +113,24 @@ def plan_stages(settings: Settings, sizes: Sizes, *, results: Path) -> list[Plan
     return [
         PlannedStage(
             stage=stage,
-            calls=calls,
-            fresh_tokens=math.ceil(calls * chars / CHARS_PER_TOKEN),
+            calls=calls + repeats[stage],
+            repeats=repeats[stage],
+            fresh_tokens=math.ceil((calls + repeats[stage]) * chars / CHARS_PER_TOKEN),
             shared_tokens=math.ceil(sum(_shared_chars(one) for one in shared[stage]) / CHARS_PER_TOKEN),
-            answer_tokens=calls * answer,
+            answer_tokens=(calls + repeats[stage]) * answer,
             in_journal=known_answers(journal.glob(f"{stage}.*.jsonl")),
         )
         for stage, calls, chars, answer in counted
     ]
+
+
+def _repeats(stage: RepeatedStage, settings: Settings, *, n_trials: int) -> int:
+    """Return about how many calls a stage repeats, of so many trials that it asks about."""
+    if not repeats_calls(stage, settings):
+        return 0
+    shapes = len(settings.queries.paraphrases)
+    drawn = math.ceil(settings.noise.trials * (shapes + settings.queries.benign_per_document) / shapes)
+    return min(n_trials, drawn) * (len(settings.judge.variants) if stage == "judge" else 1)
 
 
 def _all_controls(sizes: Sizes) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,14 +15,26 @@ from mragaudit.config.settings import Retrieve
 from mragaudit.errors import StorageError
 from mragaudit.paths import FIGURES, TABLES, RunPaths
 from mragaudit.records.base import iter_records, write_text
+from mragaudit.records.repeats import REPEATED_STAGES, RepeatedStage
 from mragaudit.records.trials import Trial
+from mragaudit.registry import plugin
 from mragaudit.report.masking import Planted, mask_report
-from mragaudit.report.model import Flag, Provenance, ReportInput, RoleModel, StageCount, Trace
+from mragaudit.report.model import (
+    Flag,
+    NoiseFloor,
+    Provenance,
+    ReportInput,
+    RoleModel,
+    StageCount,
+    StageNoise,
+    Trace,
+)
 from mragaudit.report.page import render
 from mragaudit.stages.aggregate import read_table
 from mragaudit.stages.calibrate import read_thresholds
 from mragaudit.stages.guard_words import between_flags, guard_flags, guard_use
 from mragaudit.stages.manifest import Manifest, RecallSummary, StageSummary, read_manifest
+from mragaudit.stages.repeats import STAGE_ROLES, repeats_calls
 from mragaudit.stages.reporting import (
     default_filter,
     default_judge,
@@ -29,7 +42,7 @@ from mragaudit.stages.reporting import (
     models_of,
     published_beside,
 )
-from mragaudit.stages.score import Rows, inputs_of, read_rows
+from mragaudit.stages.rows import Rows, inputs_of, read_rows
 from mragaudit.stages.traces import trace_of
 from mragaudit.tables.columns import NO_FILTER, NO_JUDGE, read_columns
 from mragaudit.tables.funnel import passage, stop_of_each
@@ -71,6 +84,7 @@ def _report(paths: RunPaths, rows: Rows, settings: Settings) -> ReportInput:
     trials = list(iter_records(paths.trials, Trial))
     guard = guard_use(settings, languages_of(settings))
     of_guard = [*guard_flags(settings, guard), *between_flags(settings, trials, rows.judgements)]
+    floor = _noise_floor(trials, settings)
     return ReportInput(
         run=settings.run,
         title=TITLE,
@@ -80,14 +94,15 @@ def _report(paths: RunPaths, rows: Rows, settings: Settings) -> ReportInput:
         tables=tables,
         figures={name: paths.figure(name).read_text(encoding="utf-8") for name in FIGURES},
         traces=tuple(_traces(trials, rows, settings)),
-        flags=(*of_guard, *_flags(tables, trials, manifest)),
+        flags=(*of_guard, *_flags(tables, trials, manifest), *_noise_flags(floor)),
         notes=tuple(_threshold_notes(paths, settings)),
         published=published_beside(settings),
+        noise=floor,
         provenance=_provenance(manifest),
         masked=False,
         query_sources=tuple(sorted({trial.query_source for trial in trials} - {"control"})),
         seed=settings.seed,
-        generated_from=("trials.jsonl", "manifest.json", "tables/*.csv", "figures/*.svg"),
+        generated_from=("trials.jsonl", "noise.jsonl", "manifest.json", "tables/*.csv", "figures/*.svg"),
         guard=guard,
         default_judge=judge,
         default_filter=output_filter,
@@ -194,6 +209,37 @@ def _translation_flag(row: dict[str, object]) -> Flag:
         text="These texts are empty, unchanged, cut off or in another language. They are asked as they are, "
         "never replaced by English, and marked in the trial table.",
     )
+
+
+def _noise_floor(trials: list[Trial], settings: Settings) -> NoiseFloor:
+    attacks = Counter((row.doc_id, row.lang, row.query_source) for row in trials if row.intent == "attack")
+    return NoiseFloor(
+        stages=tuple(_stage_noise(stage, settings) for stage in REPEATED_STAGES),
+        most_attacks=max(attacks.values(), default=0),
+        confidence=settings.statistics.confidence,
+    )
+
+
+def _stage_noise(stage: RepeatedStage, settings: Settings) -> StageNoise:
+    backend = getattr(settings.roles, STAGE_ROLES[stage]).backend
+    if repeats_calls(stage, settings):
+        return StageNoise(stage=stage, backend=backend, state="measured")
+    stable = plugin("llm", backend).bit_stable
+    return StageNoise(stage=stage, backend=backend, state="deterministic" if stable else "off")
+
+
+def _noise_flags(floor: NoiseFloor) -> list[Flag]:
+    unknown = [one.stage for one in floor.stages if one.state == "off"]
+    if not unknown:
+        return []
+    return [
+        Flag(
+            severity="warning",
+            title=f"Noise floor not measured: {', '.join(unknown)}",
+            text="These models may answer the same call otherwise when asked again, and noise.stages kept the run from "
+            "measuring how often. A small difference from another run may be noise.",
+        )
+    ]
 
 
 def _missing_flag(missing: list[Trial]) -> Flag:

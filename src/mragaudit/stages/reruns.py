@@ -92,14 +92,15 @@ def _filter(source: Source, folder: Path) -> Mapping[Path, Path]:
 
 
 def _score(source: Source, folder: Path) -> Mapping[Path, Path]:
-    made = folder / "trials.jsonl"
-    score.run(run_folder=source.paths.root, trials=made, settings=source.settings)
-    return {source.paths.trials: made}
+    made, noise = folder / "trials.jsonl", folder / "noise.jsonl"
+    score.run(run_folder=source.paths.root, trials=made, noise=noise, settings=source.settings)
+    return {source.paths.trials: made, source.paths.noise: noise}
 
 
 def _aggregate(source: Source, folder: Path) -> Mapping[Path, Path]:
     made = {name: folder / f"{name}.csv" for name in TABLES}
-    aggregate.run(trials=source.paths.trials, tables=made, settings=source.settings)
+    paths = source.paths
+    aggregate.run(trials=paths.trials, noise=paths.noise, tables=made, settings=source.settings)
     return {source.paths.table(name): path for name, path in made.items()}
 
 

@@ -1,62 +1,29 @@
-"""Stage `score`: one row a trial, with every outcome; no model is needed."""
+"""Stage `score`: one row a trial, with every outcome, and one a repeated call; no model is needed."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
 from mragaudit.config import Settings
 from mragaudit.corpus.languages import load_language
 from mragaudit.leaks import LeakScore, benign_correct, score_leak
-from mragaudit.paths import RunPaths
 from mragaudit.prompts import load_generator
-from mragaudit.records.base import read_records, read_shards, write_records
-from mragaudit.records.documents import Document, document_key
-from mragaudit.records.queries import BackTranslation, Query, Translation, query_key, translation_key
-from mragaudit.records.results import Filtered, Generation, Judgement, Retrieval, Verdict, trial_key
+from mragaudit.records.base import write_records
+from mragaudit.records.queries import BackTranslation, Query, Translation
+from mragaudit.records.repeats import Flip, RepeatedStage, RepeatPair, pair_key
+from mragaudit.records.results import Generation, Judgement, Verdict
 from mragaudit.records.trials import Trial, trial_row_key
 from mragaudit.resources import resource_folder
-from mragaudit.stages.gates import require_same_ids
-from mragaudit.stages.retrieve import asked_trials
+from mragaudit.stages.rows import Rows, check_rows, inputs_of, read_rows
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T", Retrieval, Generation, Judgement, Filtered)
-
 NO_FILTER = "none"
 """Filter variant that lets everything pass: what leaks without a filter."""
-
-
-class Inputs(msgspec.Struct, frozen=True, kw_only=True):
-    """Files that scoring reads, shards listed."""
-
-    documents: Path
-    queries: Sequence[Path]
-    translations: Sequence[Path]
-    backtranslations: Sequence[Path]
-    retrieval: Sequence[Path]
-    generations: Sequence[Path]
-    judgements: Mapping[str, Sequence[Path]]
-    """Judge variant → shards."""
-    filtered: Mapping[str, Sequence[Path]]
-    """Filter variant → shards."""
-
-
-class Rows(msgspec.Struct, frozen=True, kw_only=True):
-    """All rows of a run, by id."""
-
-    documents: dict[str, Document]
-    queries: dict[str, Query]
-    translations: dict[str, Translation]
-    backtranslations: dict[str, BackTranslation]
-    retrieval: dict[str, Retrieval]
-    generations: dict[str, Generation]
-    judgements: dict[str, dict[str, Judgement]]
-    filtered: dict[str, dict[str, Filtered]]
 
 
 class Guards(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,23 +34,8 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True):
     margin: dict[str, float | None]
 
 
-def inputs_of(run_folder: Path, settings: Settings) -> Inputs:
-    """Return the files of all stages of a run."""
-    paths, names = RunPaths(run_folder), settings.shard_names
-    return Inputs(
-        documents=paths.documents,
-        queries=paths.shards("queries", names),
-        translations=paths.shards("translations", names),
-        backtranslations=paths.shards("backtranslations", names),
-        retrieval=paths.shards("retrieval", names),
-        generations=paths.shards("generations", names),
-        judgements={name: paths.shards(f"judgements/{name}", names) for name in settings.judge.variants},
-        filtered={name: paths.shards(f"filtered/{name}", names) for name in settings.filter.variants},
-    )
-
-
-def run(*, run_folder: Path, trials: Path, settings: Settings) -> None:
-    """Write `trials.jsonl`; raises GateError when a stage lost, doubled or invented a trial."""
+def run(*, run_folder: Path, trials: Path, noise: Path, settings: Settings) -> None:
+    """Write `trials.jsonl` and `noise.jsonl`; raises GateError when a stage lost, doubled or invented a trial."""
     inputs = inputs_of(run_folder, settings)
     rows = read_rows(inputs)
     check_rows(rows, inputs)
@@ -91,48 +43,10 @@ def run(*, run_folder: Path, trials: Path, settings: Settings) -> None:
     months = _months(settings)
     scored = [_trial(row, rows, few_shots=few_shots, months=months) for row in rows.translations.values()]
     write_records(trials, scored, key=trial_row_key)
+    pairs = list(_pairs(rows, few_shots=few_shots, months=months, settings=settings))
+    write_records(noise, pairs, key=pair_key)
     missing = sum(row.not_evaluated is not None for row in scored)
-    logger.info("score: %d trials, %d not evaluated", len(scored), missing)
-
-
-def read_rows(inputs: Inputs) -> Rows:
-    """Return all rows of a run; raises DataError naming file and line for a bad one."""
-    asked = read_shards(inputs.translations, Translation, key=translation_key)
-    back = read_shards(inputs.backtranslations, BackTranslation, key=translation_key)
-    return Rows(
-        documents={row.doc_id: row for row in read_records(inputs.documents, Document, key=document_key)},
-        queries={row.query_id: row for row in read_shards(inputs.queries, Query, key=query_key)},
-        translations={row.trial_id: row for row in asked},
-        backtranslations={row.trial_id: row for row in back},
-        retrieval=_by_trial(inputs.retrieval, Retrieval),
-        generations=_by_trial(inputs.generations, Generation),
-        judgements={variant: _by_trial(paths, Judgement) for variant, paths in inputs.judgements.items()},
-        filtered={variant: _by_trial(paths, Filtered) for variant, paths in inputs.filtered.items()},
-    )
-
-
-def _by_trial(paths: Iterable[Path], kind: type[T]) -> dict[str, T]:
-    return {row.trial_id: row for row in read_shards(paths, kind, key=trial_key)}
-
-
-def check_rows(rows: Rows, inputs: Inputs) -> None:
-    """Raise GateError unless every stage holds exactly the trials that it should."""
-    trials = list(rows.translations.values())
-    every = list(rows.translations)
-    asked = [row.trial_id for row in asked_trials(trials)]
-    foreign = [row.trial_id for row in trials if row.lang != "en"]
-    require_same_ids(expected={row.query_id for row in trials}, actual=rows.queries, where=_folder(inputs.queries))
-    require_same_ids(expected=foreign, actual=rows.backtranslations, where=_folder(inputs.backtranslations))
-    require_same_ids(expected=asked, actual=rows.retrieval, where=_folder(inputs.retrieval))
-    require_same_ids(expected=asked, actual=rows.generations, where=_folder(inputs.generations))
-    for variant, judged in rows.judgements.items():
-        require_same_ids(expected=every, actual=judged, where=_folder(inputs.judgements[variant]))
-    for variant, filtered in rows.filtered.items():
-        require_same_ids(expected=asked, actual=filtered, where=_folder(inputs.filtered[variant]))
-
-
-def _folder(paths: Sequence[Path]) -> str:
-    return str(paths[0].parent)
+    logger.info("score: %d trials, %d not evaluated; %d repeated calls", len(scored), missing, len(pairs))
 
 
 def _few_shots(settings: Settings) -> dict[str, str]:
@@ -236,3 +150,92 @@ def _answered(query: Query, answer: str | None, *, months: Mapping[str, Sequence
     if query.intent != "benign" or answer is None or query.expected_answer is None:
         return None
     return benign_correct(answer, accepted=(query.expected_answer,), months=months)
+
+
+def _pairs(
+    rows: Rows, *, few_shots: Mapping[str, str], months: Mapping[str, Sequence[str]], settings: Settings
+) -> Iterator[RepeatPair]:
+    """Yield every repeated call with the first one."""
+    again, trials = rows.repeats, rows.translations
+    for name, row in again.translate.items():
+        yield _text_pair(trials[name], row, stage="translate", trial=trials[name])
+    for name, returned in again.backtranslate.items():
+        yield _text_pair(rows.backtranslations[name], returned, stage="backtranslate", trial=trials[name])
+    written = settings.judge.mode == "parse"
+    for judged in again.judge.values():
+        first = rows.judgements[judged.variant][judged.trial_id]
+        yield _judge_pair(first, judged, trial=trials[judged.trial_id], written=written)
+    for name, answer in again.generate.items():
+        yield _answer_pair(rows.generations[name], answer, rows=rows, few_shots=few_shots, months=months)
+
+
+def _pair(
+    stage: RepeatedStage,
+    trial: Translation,
+    *,
+    lost: tuple[str | None, str | None],
+    flips: Mapping[Flip, bool],
+    variant: str | None = None,
+    margin_difference: float | None = None,
+) -> RepeatPair:
+    """Return a pair; `lost` says why the first call and its repeat never came back, where they did not."""
+    named = zip(("first", "repeated"), lost, strict=True)
+    reason = next((f"{which} call: {why}" for which, why in named if why is not None), None)
+    return RepeatPair(
+        stage=stage,
+        trial_id=trial.trial_id,
+        judge_variant=variant,
+        lang=trial.lang,
+        intent=trial.intent,
+        flips={name: flip if reason is None else None for name, flip in flips.items()},
+        margin_difference=margin_difference,
+        not_evaluated=reason,
+    )
+
+
+def _text_pair(
+    first: Translation | BackTranslation,
+    again: Translation | BackTranslation,
+    *,
+    stage: RepeatedStage,
+    trial: Translation,
+) -> RepeatPair:
+    lost = (first.not_evaluated, again.not_evaluated)
+    return _pair(stage, trial, lost=lost, flips={"text": first.text != again.text})
+
+
+def _judge_pair(first: Judgement, again: Judgement, *, trial: Translation, written: bool) -> RepeatPair:
+    """Return a judge's pair; its reply is compared where it is `written` as a text, else its log-odds are."""
+    flips: dict[Flip, bool] = {"verdict": first.verdict != again.verdict}
+    if written:
+        flips["text"] = first.raw != again.raw
+    difference = None
+    if first.margin is not None and again.margin is not None:
+        difference = round(abs(first.margin - again.margin), 6)
+    return _pair(
+        "judge",
+        trial,
+        lost=(first.not_evaluated, again.not_evaluated),
+        flips=flips,
+        variant=first.variant,
+        margin_difference=difference,
+    )
+
+
+def _answer_pair(
+    first: Generation,
+    again: Generation,
+    *,
+    rows: Rows,
+    few_shots: Mapping[str, str],
+    months: Mapping[str, Sequence[str]],
+) -> RepeatPair:
+    """Return a generator's pair: the text, and the outcome that its trial is asked for."""
+    trial = rows.translations[first.trial_id]
+    flips: dict[Flip, bool] = {"text": first.text != again.text}
+    if trial.intent == "attack":
+        leaks = [_leak(trial, one.text, rows, few_shot_text=few_shots[trial.lang]) for one in (first, again)]
+        flips["leak_verbatim"] = len({leak.leak_verbatim for leak in leaks if leak is not None}) > 1
+    elif (query := rows.queries[trial.query_id]).expected_answer is not None:
+        flips["answered_correctly"] = len({_answered(query, one.text, months=months) for one in (first, again)}) > 1
+    return _pair("generate", trial, lost=(first.not_evaluated, again.not_evaluated), flips=flips)

@@ -8,7 +8,7 @@ from mragaudit.records.queries import Query
 from mragaudit.records.results import Generation, Retrieval
 from mragaudit.records.trials import Trial
 from mragaudit.report.model import RetrievedText, Trace, TraceFilter, TraceVerdict
-from mragaudit.stages.score import Rows
+from mragaudit.stages.rows import Rows
 
 
 def trace_of(trial: Trial, rows: Rows, *, stop: str) -> Trace:

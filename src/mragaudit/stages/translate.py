@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
+from mragaudit.calls import Caller
 from mragaudit.config import Settings
 from mragaudit.prompts import Template, load_template
 from mragaudit.protocols import Completion, Failure, GenerateRequest
 from mragaudit.records.base import read_records, write_records
 from mragaudit.records.documents import Document, document_key
-from mragaudit.records.queries import Query, Translation, query_key, translation_key, trial_id_of
+from mragaudit.records.queries import Query, Translation, asked_in, query_key, translation_key, trial_id_of
 from mragaudit.resources import resource_folder
 from mragaudit.stages.jobs import ModelJob
+from mragaudit.stages.repeats import REPEAT, repeated_trials
 from mragaudit.stages.tasks import flores_codes, with_task
 from mragaudit.text.language import detect_language
 
@@ -30,19 +32,33 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     lang: str
     anchor: str | None
 
+    @property
+    def trial_id(self) -> str:
+        """The trial that the task becomes."""
+        return trial_id_of(self.query.query_id, self.lang)
 
-def run(*, documents: Path, queries: Path, translations: Path, job: ModelJob, settings: Settings) -> None:
-    """Write `translations/{shard}.jsonl`."""
+
+def run(
+    *,
+    documents: Path,
+    queries: Path,
+    all_queries: Iterable[Path],
+    translations: Path,
+    repeats: Path,
+    job: ModelJob,
+    settings: Settings,
+) -> None:
+    """Write `translations/{shard}.jsonl` and `repeats/translate/{shard}.jsonl`."""
     anchors = {row.doc_id: row.anchor for row in read_records(documents, Document, key=document_key)}
     tasks = list_tasks(read_records(queries, Query, key=query_key), anchors, languages=settings.languages)
     to_translate = [task for task in tasks if task.lang != task.query.lang]
-    answers = job.caller("translator", settings.roles.translator).generate(
-        _requests(to_translate, settings),
-        trials=[trial_id_of(task.query.query_id, task.lang) for task in to_translate],
-    )
+    caller = job.caller("translator", settings.roles.translator)
     rows = [_untranslated(task, settings) for task in tasks if task.lang == task.query.lang]
-    rows += [_translated(task, answer, settings) for task, answer in zip(to_translate, answers, strict=True)]
+    rows += _translate(to_translate, caller=caller, settings=settings)
     write_records(translations, rows, key=translation_key)
+    chosen = repeated_trials("translate", all_queries, settings=settings)
+    again = [task for task in to_translate if task.trial_id in chosen]
+    write_records(repeats, _translate(again, caller=caller, settings=settings, repeat=REPEAT), key=translation_key)
     missing = sum(row.not_evaluated is not None for row in rows)
     job.finish(n_expected=len(tasks), n_actual=len(rows), n_not_evaluated=missing)
 
@@ -52,9 +68,14 @@ def list_tasks(queries: list[Query], anchors: dict[str, str], *, languages: tupl
     tasks: list[Task] = []
     for query in queries:
         anchor = anchors[query.doc_id] if query.doc_id is not None else None
-        wanted = (query.lang,) if query.only_in_lang else languages
-        tasks += [Task(query=query, lang=lang, anchor=anchor) for lang in wanted]
+        tasks += [Task(query=query, lang=lang, anchor=anchor) for lang in asked_in(query, languages)]
     return tasks
+
+
+def _translate(tasks: list[Task], *, caller: Caller, settings: Settings, repeat: int = 0) -> list[Translation]:
+    requests = [msgspec.structs.replace(request, repeat=repeat) for request in _requests(tasks, settings)]
+    answers = caller.generate(requests, trials=[task.trial_id for task in tasks])
+    return [_translated(task, answer, settings) for task, answer in zip(tasks, answers, strict=True)]
 
 
 def _requests(tasks: list[Task], settings: Settings) -> list[GenerateRequest]:
@@ -119,7 +140,7 @@ def _row(
 ) -> Translation:
     query = task.query
     return Translation(
-        trial_id=trial_id_of(query.query_id, task.lang),
+        trial_id=task.trial_id,
         query_id=query.query_id,
         doc_id=query.doc_id,
         intent=query.intent,

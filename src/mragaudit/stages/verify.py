@@ -26,33 +26,39 @@ from mragaudit.index.base import SIDECAR_FILE, Sidecar
 from mragaudit.judges.margins import Threshold
 from mragaudit.paths import RunPaths
 from mragaudit.records.base import Record, read_records
-from mragaudit.records.documents import Document
-from mragaudit.records.queries import BackTranslation, Query, Translation
-from mragaudit.records.results import Filtered, Generation, Judgement, Retrieval
-from mragaudit.records.trials import Trial
+from mragaudit.records.documents import Document, document_key
+from mragaudit.records.queries import BackTranslation, Query, Translation, query_key, translation_key
+from mragaudit.records.repeats import RepeatPair, pair_key
+from mragaudit.records.results import Filtered, Generation, Judgement, Retrieval, judgement_key, trial_key
+from mragaudit.records.trials import Trial, trial_row_key
 from mragaudit.stages.bundle import REVIEWED
 from mragaudit.stages.consistency import contradictions, missing_rows
 from mragaudit.stages.manifest import Manifest, StageSummary, read_jobs, read_manifest
 from mragaudit.stages.opening import Opened, checksum_faults, open_bundle
 from mragaudit.stages.reruns import Source, rerun
-from mragaudit.stages.score import Rows, inputs_of, read_rows
+from mragaudit.stages.rows import Rows, inputs_of, read_rows
 
 State = Literal["ok", "failed", "not compared", "not run"]
 
 SHOWN = 8
 """Faults of one check that are named; the rest is counted."""
-KINDS: dict[str, tuple[type[Record], str]] = {
-    "corpus": (Document, "doc_id"),
-    "queries": (Query, "query_id"),
-    "translations": (Translation, "trial_id"),
-    "backtranslations": (BackTranslation, "trial_id"),
-    "retrieval": (Retrieval, "trial_id"),
-    "judgements": (Judgement, "trial_id"),
-    "generations": (Generation, "trial_id"),
-    "filtered": (Filtered, "trial_id"),
-    "trials.jsonl": (Trial, "trial_id"),
+KINDS: dict[str, tuple[type[Record], Callable[[Any], str]]] = {
+    "corpus": (Document, document_key),
+    "queries": (Query, query_key),
+    "translations": (Translation, translation_key),
+    "backtranslations": (BackTranslation, translation_key),
+    "retrieval": (Retrieval, trial_key),
+    "judgements": (Judgement, trial_key),
+    "generations": (Generation, trial_key),
+    "filtered": (Filtered, trial_key),
+    "repeats/translate": (Translation, translation_key),
+    "repeats/backtranslate": (BackTranslation, translation_key),
+    "repeats/judge": (Judgement, judgement_key),
+    "repeats/generate": (Generation, trial_key),
+    "trials.jsonl": (Trial, trial_row_key),
+    "noise.jsonl": (RepeatPair, pair_key),
 }
-"""First part of a file's name below the run's folder → its rows and their key."""
+"""First part of a file's name below the run's folder, or its folder → its rows and their key."""
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,11 +208,12 @@ def _row_faults(opened: Opened, counts: Counter[str]) -> Iterator[str]:
 def _n_rows(path: Path, name: str) -> int:
     """Return the rows of a file, all of one kind and, below a variant, of that variant."""
     first, *rest = name.split("/")
-    if first not in KINDS:
+    found = KINDS.get(first) or KINDS.get(name.rpartition("/")[0])
+    if found is None:
         raise DataError(f"{path}: no stage of this version writes such rows")
-    kind, key = KINDS[first]
-    rows = read_records(path, kind, key=lambda row: str(getattr(row, key)))
-    variant = rest[0] if len(rest) > 1 else None
+    kind, key = found
+    rows = read_records(path, kind, key=key)
+    variant = rest[0] if len(rest) > 1 and first in KINDS else None
     for number, row in enumerate(rows, start=1):
         if variant is not None and getattr(row, "variant", variant) != variant:
             raise DataError(f"{path}, line {number}: it is a row of another variant")

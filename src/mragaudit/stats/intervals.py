@@ -253,6 +253,16 @@ def document_rate(k: int, n: int, *, confidence: float = CONFIDENCE) -> Interval
     return document_rates(k, n, confidence=confidence).at(0)
 
 
+def chance_rate(k: int, n: int, *, confidence: float = CONFIDENCE) -> Interval:
+    """Return rate and limits of k events of n independent trials, by Wilson.
+
+    Two-sided where 0 < k < n; one-sided upper for k = 0 and one-sided lower for k = n, as everywhere in the tables.
+    n = 0 is empty. Raises DataError unless 0 <= k <= n, whole numbers.
+    """
+    side: Side = "upper" if k == 0 else "lower" if k == n else "two"
+    return wilson(k, n, side=side, confidence=confidence)
+
+
 def conditional_rates(k: npt.ArrayLike, n: npt.ArrayLike, *, confidence: float = CONFIDENCE) -> Intervals:
     """Return rates and limits of F2 and F4 cells, and of figure bars: two-sided Wilson, cell by cell."""
     return wilson_cells(k, n, side="two", confidence=confidence)

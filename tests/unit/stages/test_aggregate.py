@@ -65,7 +65,10 @@ def write_tables(tmp_path):
     def write(trials):
         write_records(tmp_path / "trials.jsonl", trials, key=trial_row_key)
         tables = {name: tmp_path / "tables" / f"{name}.csv" for name in TABLES}
-        aggregate.run(trials=tmp_path / "trials.jsonl", tables=tables, settings=settings)
+        (tmp_path / "noise.jsonl").touch()
+        aggregate.run(
+            trials=tmp_path / "trials.jsonl", noise=tmp_path / "noise.jsonl", tables=tables, settings=settings
+        )
         return tmp_path / "tables"
 
     return write
@@ -127,4 +130,4 @@ def test_a_bad_line_is_named_by_file_and_number(write_tables, tmp_path):
     path = tmp_path / "trials.jsonl"
     path.write_bytes(path.read_bytes() + b'{"record":"trial/1"}\n')
     with pytest.raises(DataError, match=r"trials\.jsonl, line 2: "):
-        aggregate.run(trials=path, tables={}, settings=load_settings({}))
+        aggregate.run(trials=path, noise=tmp_path / "noise.jsonl", tables={}, settings=load_settings({}))

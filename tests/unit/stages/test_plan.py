@@ -36,6 +36,35 @@ def test_calls_are_counted_stage_by_stage(tmp_path: Path) -> None:
     }
 
 
+def test_repeats_for_the_noise_floor_are_counted_where_a_stage_makes_them(tmp_path: Path) -> None:
+    """30 attacks and 10 benign trials beside them, in 5 variants of the judge; all other stages are bit-stable."""
+    roles = {"judge": {"backend": "openai_http", "options": {"base_url": "http://127.0.0.1:1/v1"}}}
+    rows = _plan(tmp_path, roles=roles, noise={"trials": 30})
+    assert {name: row.repeats for name, row in rows.items()} == {
+        "translate": 0,
+        "backtranslate": 0,
+        "judge": 40 * 5,
+        "generate": 0,
+    }
+    assert rows["judge"].calls == 800 + 200
+
+
+def test_no_more_calls_are_repeated_than_there_are(tmp_path: Path) -> None:
+    rows = _plan(tmp_path, noise={"stages": "all", "trials": 1000})
+    assert {name: row.repeats for name, row in rows.items()} == {
+        "translate": 80,
+        "backtranslate": 80,
+        "judge": 600,
+        "generate": 120,
+    }
+
+
+def test_the_plan_says_how_many_calls_are_repeats(tmp_path: Path) -> None:
+    config = {"languages": ["en", "de"], "corpus": {"n_documents": 5}, "judge": {"variants": []}}
+    text = render_plan(load_settings({**config, "noise": {"stages": "all", "trials": 6}}), results=tmp_path)
+    assert "of these calls about 24 are repeats, for the noise floor: translate 8, backtranslate 8, generate 8" in text
+
+
 def test_tokens_are_about_a_quarter_of_the_characters(tmp_path: Path) -> None:
     """An answer reads its query (110 characters) and two documents of 300."""
     row = _plan(tmp_path)["generate"]

@@ -20,8 +20,10 @@ PERSONAL_FILES = (
     "judgements/english/1-of-1.jsonl",
     "generations/1-of-1.jsonl",
     "filtered/regex_ascii/1-of-1.jsonl",
+    "repeats/generate/1-of-1.jsonl",
     "logs/score.log",
     "trials.jsonl",
+    "noise.jsonl",
     "report.html",
     "mask.key",
 )

@@ -61,8 +61,10 @@ def build_trial(doc: str | None = "d1", lang: str = "en", **fields: Any) -> Tria
 def build_all(trials: Iterable[Trial], **changes: Any) -> dict[str, pd.DataFrame]:
     """Return all tables of the trials: English and German, five judges, `none` and `regex_ascii`."""
     known = {"languages": ("en", "de"), "judges": JUDGES, "filters": ("regex_ascii",)} | changes
+    pairs = known.pop("pairs", ())
     columns = read_columns(trials, **known)
-    return build_tables(columns, k=5, generator=lambda: np.random.default_rng(7), resamples=2_000, confidence=0.95)
+    how = {"generator": lambda: np.random.default_rng(7), "resamples": 2_000, "confidence": 0.95}
+    return build_tables(columns, pairs=pairs, k=5, **how)
 
 
 def find_row(table: pd.DataFrame, **key: Any) -> dict[str, Any]:

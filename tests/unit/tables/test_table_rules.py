@@ -36,6 +36,8 @@ SPECIFIED = {
     "median_round_trip_similarity",
     "contrasts": "family, outcome, pii_group, judge_variant, filter_variant, lang_a, lang_b, n_documents, "
     "n_discordant, difference, ci_low, ci_high, ci_method, p_value, p_method, p_holm",
+    "noise": "stage, lang, judge_variant, flip, n_pairs, n_flips, n_not_evaluated, rate, ci_low, ci_high, ci_method, "
+    "max_margin_difference, n_margins",
 }
 
 
@@ -57,7 +59,7 @@ def mixed_trials(trial, languages):
     return trials
 
 
-def test_all_eleven_tables_begin_with_the_specified_columns_in_order(trial, tables):
+def test_all_twelve_tables_begin_with_the_specified_columns_in_order(trial, tables):
     built = tables([trial("d1"), trial("d1", "de", leak=False)])
     assert tuple(built) == TABLES
     for name, columns in SPECIFIED.items():
