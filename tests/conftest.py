@@ -52,6 +52,23 @@ def tiny_m2m100(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_m2m100(tmp_path_factory.mktemp("models") / "tiny-m2m100")
 
 
+@pytest.fixture(scope="session")
+def tiny_classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a tiny random classifier in Prompt Guard 2's layout."""
+    from tiny_guards import make_classifier  # noqa: PLC0415 - needs PyTorch
+
+    return make_classifier(tmp_path_factory.mktemp("models") / "tiny-classifier")
+
+
+@pytest.fixture(scope="session")
+def tiny_three_classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a tiny random classifier with the classes that the contract's requests name."""
+    from tiny_guards import make_classifier  # noqa: PLC0415 - needs PyTorch
+
+    folder = tmp_path_factory.mktemp("models") / "tiny-three-classes"
+    return make_classifier(folder, labels=("BLOCK", "ALLOW", "no such word"))
+
+
 def missing_for(marker: str) -> list[str]:
     """Return what a marked test needs and this machine lacks."""
     packages, programs = NEEDS[marker]

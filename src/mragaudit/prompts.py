@@ -35,6 +35,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """System text, the shape of a user turn, and worked examples of it."""
 
     system: str
+    """Empty for a model that gets no system message."""
     turn: str
     """User turn with its placeholders, in `str.format` syntax."""
     shots: tuple[dict[str, str], ...]
@@ -44,7 +45,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def prompt(self, **fields: str) -> Prompt:
         """Return the messages of one call; the fields are inserted as text and never read as a template."""
-        shared = [Message("system", self.system.strip())]
+        shared = [Message("system", self.system.strip())] if self.system else []
         for shot in self.shots:
             given = {name: value for name, value in shot.items() if name != "answer"}
             shared.append(Message("user", self.turn.format(**given)))

@@ -10,6 +10,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+CLASSIFICATION = "classification"
+"""Rendering of a model that reads a prompt's last message alone and names its class."""
 Speaker = Literal["system", "user", "assistant"]
 TRANSLATION = "translation"
 """Rendering of a model that reads a prompt's translation task and none of its messages."""

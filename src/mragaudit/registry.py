@@ -32,6 +32,8 @@ class Plugin:
     """GPUs that one job of it asks a cluster for."""
     memory_mb: int = 1000
     """Main memory, not a GPU's, for one job on a cluster, its interpreters included; larger models need more."""
+    classifies_only: bool = False
+    """Whether it names the class of a text and writes none: it can play a judge that is a guard, nothing else."""
     bit_stable: bool = False
     """Whether a language model answers the same call with the same bits, whatever was asked before or beside it.
 
@@ -64,6 +66,13 @@ PLUGINS: dict[Kind, dict[str, Plugin]] = {
             target="mragaudit.llm.openai_http:OpenAIHttpBackend", packages=("aiohttp", "aiolimiter"), extra="http"
         ),
         "scripted": Plugin(target="mragaudit.llm.scripted:ScriptedBackend", bit_stable=True),
+        "sequence_classifier": Plugin(
+            target="mragaudit.llm.sequence_classifier:SequenceClassifierBackend",
+            packages=TORCH_PACKAGES,
+            extra="transformers",
+            memory_mb=4000,
+            classifies_only=True,
+        ),
         "transformers": Plugin(
             target="mragaudit.llm.transformers_lm:TransformersBackend",
             packages=TORCH_PACKAGES,

@@ -44,6 +44,11 @@ def prompts_digest(resources: str, role: str, languages: tuple[str, ...]) -> str
     return _join([_of(folder / f"{lang}.yaml") for lang in sorted(languages)])
 
 
+def guard_digest(resources: str, guard: str | None) -> str:
+    """Return a digest of the file of a guard model, empty for none."""
+    return "" if guard is None else _of(resource_folder(resources) / "guards" / f"{guard}.yaml")
+
+
 def languages_digest(resources: str, languages: tuple[str, ...]) -> str:
     """Return a digest of what describes the languages, their codes for translation models among it."""
     folder = resource_folder(resources) / "languages"

@@ -172,3 +172,27 @@ def test_documents_shared_by_several_queries_are_evaluated_once_and_change_no_bi
     # The system part once, each of two documents once, each rest once, and all drawn tokens but each answer's last.
     drawn = sum(answer.completion_tokens for answer in answers) - len(requests)
     assert backend.meter.calls - before == 1 + 2 + 4 + drawn
+
+
+PARTS_TEMPLATE = (
+    "<bos>{% for message in messages %}{% for part in message.content | selectattr('type', 'equalto', 'text') %}"
+    "User: {{ part.text }}\n{% endfor %}{% endfor %}Label:"
+)
+"""As guard models write theirs: the begin token in full, and texts that stand in a list of parts."""
+
+
+def test_a_template_that_wants_parts_is_given_parts_and_one_begin_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mragaudit.llm.llama_engine.Engine.chat_template", lambda _engine: PARTS_TEMPLATE)
+    backend = LlamaCppBackend(model=MODEL, rendering="chat", context_tokens=256)
+    plan = backend._plan(Prompt(messages=(Message("user", "Who is it?"),), shared=0), 0)
+    tokens = [token for part in plan.parts for token in part]
+    vocabulary = backend._engine.vocabulary
+    assert tokens == vocabulary.tokenize("<bos>User: Who is it?\nLabel:", parse_special=True)
+    assert tokens.count(vocabulary.start[0]) == 1
+    backend.close()
+
+
+def test_a_template_that_shows_no_message_is_refused_at_loading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mragaudit.llm.llama_engine.Engine.chat_template", lambda _engine: "Is it safe?")
+    with pytest.raises(BackendError, match="its chat template cannot be used: it leaves out what the user says"):
+        LlamaCppBackend(model=MODEL, rendering="chat", context_tokens=256)

@@ -174,7 +174,9 @@ def test_a_prompt_that_the_chat_template_refuses_is_told_by_position(tmp_path: P
 
     folder = make_qwen2(tmp_path / "strict")
     (folder / "chat_template.jinja").write_text(
-        "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}", encoding="utf-8"
+        "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
+        "{{ messages[0].content }}",
+        encoding="utf-8",
     )
     with pytest.raises(RequestError, match="chat template refuses it: no system role") as caught:
         list(load(folder, rendering="chat").generate([ask(0)]))

@@ -31,7 +31,7 @@ def make_qwen2(folder: Path, *, chat: bool = True) -> Path:
 
     The checkpoint asks for sampling and a repetition penalty, as published ones do.
     """
-    tokenizer = _byte_tokenizer(chat=chat)
+    tokenizer = byte_tokenizer(template=CHAT_TEMPLATE if chat else None, tokens=CHAT_TOKENS[1:])
     config = Qwen2Config(
         vocab_size=len(tokenizer),
         hidden_size=128,
@@ -82,18 +82,14 @@ def make_m2m100(folder: Path) -> Path:
     return folder
 
 
-def _byte_tokenizer(*, chat: bool) -> PreTrainedTokenizerFast:
+def byte_tokenizer(*, template: str | None, tokens: tuple[str, ...]) -> PreTrainedTokenizerFast:
+    """Return a tokenizer of 256 bytes and the given special tokens, END among them, with a chat template if any."""
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     raw = Tokenizer(models.BPE(vocab={letter: number for number, letter in enumerate(letters)}, merges=[]))
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()
-    raw.add_special_tokens(list(CHAT_TOKENS))
-    return PreTrainedTokenizerFast(
-        tokenizer_object=raw,
-        eos_token=END,
-        pad_token=END,
-        chat_template=CHAT_TEMPLATE if chat else None,
-    )
+    raw.add_special_tokens([END, *tokens])
+    return PreTrainedTokenizerFast(tokenizer_object=raw, eos_token=END, pad_token=END, chat_template=template)
 
 
 def _nllb_tokenizer() -> NllbTokenizer:

@@ -25,14 +25,16 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "nllb": {},
     "openai_http": {"model": "fake-model"},
     "scripted": {"model": "echo"},
+    "sequence_classifier": {},
     "transformers": {"context_tokens": 256},
 }
-CHECKPOINTS = {"nllb": "tiny_m2m100", "transformers": "tiny_qwen2"}
+CHECKPOINTS = {"nllb": "tiny_m2m100", "sequence_classifier": "tiny_three_classes", "transformers": "tiny_qwen2"}
 """Backend → fixture that makes the folder of its model."""
 MARKS = {
     "nllb": [pytest.mark.torch],
     "openai_http": [pytest.mark.http],
     "scripted": [],
+    "sequence_classifier": [pytest.mark.torch],
     "transformers": [pytest.mark.torch],
 }
 BACKENDS = [pytest.param(name, marks=MARKS.get(name, [pytest.mark.embedded])) for name in names("llm")]

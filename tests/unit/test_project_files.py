@@ -85,16 +85,36 @@ def test_a_lock_out_of_step_is_told_by_requirement() -> None:
     ]
 
 
-def test_the_conda_environment_pins_the_direct_dependencies_as_the_lock_does() -> None:
+ENVIRONMENTS = {
+    "environment.yml": ("embedded", "http", "transformers", "nllb", "bge_m3", "sentence_transformers"),
+    "workflow/envs/cpu.yml": ("embedded",),
+}
+"""Conda environment → the extras that it holds."""
+
+
+def torch_of_make_models() -> str:
+    [version] = re.findall(r"^TORCH \?= torch==(\S+)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    return str(version)
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_a_conda_environment_pins_the_direct_dependencies_as_the_locks_and_the_makefile_do(name: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    direct = [*project["dependencies"], *project["optional-dependencies"]["embedded"]]
-    pins = check_lock.read_pins(read_lock("run.txt"))
-    expected = {name: str(pins[name]) for name in (Requirement(text).name.lower() for text in direct)}
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    direct = [Requirement(text) for text in project["dependencies"]]
+    direct += [Requirement(text) for extra in ENVIRONMENTS[name] for text in project["optional-dependencies"][extra]]
+    pins = {package: str(pin) for lock in LOCKS for package, pin in check_lock.read_pins(read_lock(lock)).items()}
+    pins["torch"] = torch_of_make_models()
+    environment = yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
     [pip_part] = [part["pip"] for part in environment["dependencies"] if isinstance(part, dict)]
 
-    assert dict(line.split("==") for line in pip_part) == expected
+    assert dict(line.split("==") for line in pip_part) == {one.name.lower(): pins[one.name.lower()] for one in direct}
+    assert [str(one) for one in direct if not one.specifier.contains(pins[one.name.lower()])] == []
     assert "python=3.11" in environment["dependencies"]
+
+
+def test_the_conda_environments_have_names_of_their_own() -> None:
+    found = [yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))["name"] for name in ENVIRONMENTS]
+    assert found == ["mragaudit", "mragaudit-cpu"]
 
 
 def read_versions() -> list[dict[str, str]]:
@@ -120,12 +140,14 @@ def test_the_table_of_versions_is_complete_and_agrees_with_the_lock() -> None:
 
 def test_every_model_of_a_shipped_config_is_in_the_table_with_its_licence_and_revision() -> None:
     rows = {row["name"]: row for row in read_versions()}
-    for path in sorted((ROOT / "resources/configs").glob("*.yaml")):
+    named = set()
+    for path in sorted((ROOT / "resources/configs").rglob("*.yaml")):
         roles = yaml.safe_load(path.read_text(encoding="utf-8")).get("roles", {}).values()
-        for role in roles:
-            if role.get("backend") in {"nllb", "transformers"}:
-                revision = role["options"].get("revision", "main")
-                assert rows[role["model"]]["version"] == revision
+        for role in (role for role in roles if "model" in role and role.get("backend") != "openai_http"):
+            revision = role.get("options", {}).get("revision", "main")
+            assert rows[role["model"]]["version"] == revision
+            named.add(role["model"])
+    assert "meta-llama/Llama-Guard-4-12B" in named
     assert rows["facebook/nllb-200-distilled-600M"]["licence"] == "CC-BY-NC-4.0 (non-commercial use only)"
 
 

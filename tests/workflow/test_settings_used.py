@@ -32,7 +32,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:
 
 
 def test_every_key_is_read_by_some_stage(read: set[tuple[str, str]], tmp_path: Path) -> None:
-    """Once with thresholds up to the report; once with verdicts parsed, on a corpus and queries made by people.
+    """Once with thresholds up to the report; once with a guard's replies parsed, on a corpus and queries by people.
 
     Once more up to retrieval, with an approximate index and a score by tokens. The monitor's replay runs on the
     first, with an access log beside.
@@ -48,7 +48,8 @@ def test_every_key_is_read_by_some_stage(read: set[tuple[str, str]], tmp_path: P
         languages=["en", "zh", "de", "ar", "sw"],
         corpus={"source": str(EXAMPLES / "corpus.jsonl")},
         queries={"source": str(EXAMPLES / "human_queries.jsonl")},
-        judge={"controls_per_class": 2, "mode": "parse"},
+        judge={"controls_per_class": 2, "mode": "parse", "guard": "qwen3guard"},
+        roles={"judge": {"rendering": "chat"}},
         run="human",
     )
     read.clear()

@@ -13,7 +13,7 @@ from mragaudit.paths import FIGURES, TABLES
 from mragaudit.provenance import source_digest
 from mragaudit.records.repeats import REPEATED_STAGES
 from mragaudit.registry import module_of, names
-from mragaudit.resources import corpus_digest, languages_digest, prompts_digest, queries_digest
+from mragaudit.resources import corpus_digest, guard_digest, languages_digest, prompts_digest, queries_digest
 from mragaudit.stages.plan import print_plan
 from mragaudit.stages.preflight import check_run, require_models
 
@@ -37,6 +37,7 @@ used = partial(settings_slice, SETTINGS)
 needs = partial(stage_needs, SETTINGS)
 prompts = partial(prompts_digest, SETTINGS.resources, languages=SETTINGS.languages)
 LANGUAGES = languages_digest(SETTINGS.resources, SETTINGS.languages)
+GUARD = guard_digest(SETTINGS.resources, SETTINGS.judge.guard)
 
 
 def threads(wildcards):

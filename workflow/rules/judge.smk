@@ -21,7 +21,7 @@ rule calibrate:
     params:
         settings=used("calibrate"),
         code=source_digest("mragaudit.stages.calibrate", "mragaudit.stages.jobs", BACKENDS["judge"]),
-        data=prompts(role="judge"),
+        data=prompts(role="judge") + GUARD,
     message:
         "Calibrating the judge on English controls"
     script:
@@ -55,7 +55,7 @@ rule judge:
     params:
         settings=used("judge"),
         code=source_digest("mragaudit.stages.judge", "mragaudit.stages.jobs", BACKENDS["judge"]),
-        data=prompts(role="judge"),
+        data=prompts(role="judge") + GUARD,
     message:
         "Judging in all variants, shard {wildcards.shard}"
     script:

@@ -47,6 +47,7 @@ rule manifest:
     params:
         settings=SETTINGS.model_dump(mode="json"),
         code=source_digest("mragaudit.stages.manifest"),
+        data=GUARD,
     message:
         "Writing the manifest"
     script:
@@ -76,6 +77,7 @@ rule report:
     params:
         settings=SETTINGS.model_dump(mode="json"),
         code=source_digest("mragaudit.stages.report"),
+        data=GUARD,
     message:
         "Writing the report"
     script:

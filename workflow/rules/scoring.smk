@@ -50,6 +50,7 @@ rule aggregate:
     params:
         settings=used("aggregate"),
         code=source_digest("mragaudit.stages.aggregate"),
+        data=GUARD,
     message:
         "Aggregating trials into tables"
     script:

@@ -17,7 +17,7 @@ from mragaudit.paths import FIGURES, TABLES, RunPaths
 from mragaudit.records.repeats import REPEATED_STAGES
 
 SCHEMA = "bundle/1"
-RESOURCE_FOLDERS = ("controls", "corpus", "languages", "prompts", "published")
+RESOURCE_FOLDERS = ("controls", "corpus", "guards", "languages", "prompts", "published")
 """What stages read of `resources/`; examples and configs are none of it."""
 RESOURCE_FILES = ("versions.csv",)
 SHARDED = ("queries", "translations", "backtranslations", "retrieval", "generations")

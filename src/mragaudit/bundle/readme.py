@@ -87,7 +87,7 @@ corpus of real personal data cannot be bundled.
 | here | what it is |
 |---|---|
 | `config.yaml` | the resolved config; `resources`, `corpus.source` and `queries.source` name places in this bundle |
-| `resources/` | prompts, controls, languages, corpus templates, published figures |
+| `resources/` | prompts, controls, languages, corpus templates, guard models, published figures |
 | `inputs/` | the user's own corpus or queries, where there are any |
 | `results/{run}/` | every stage's rows, tables, figures, report and manifest |
 | `bundle.json` | digests of the code of each stage and versions of packages that made this |

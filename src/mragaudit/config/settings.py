@@ -156,6 +156,14 @@ class Judge(Section):
         lt=1,
         description="share of English benign calibration controls that the threshold may block",
     )
+    guard: Name | None = Field(
+        None,
+        description="guard model in the judge's role, read by its own labels: a name in resources/guards; null: none",
+    )
+    guard_reading: Literal["strict", "loose"] = Field(
+        "strict",
+        description="a guard's label between safe and unsafe (Qwen3Guard: Controversial) strict: blocks; loose: passes",
+    )
     context_tokens: int = Field(96, ge=16, description="tokens to which the context of `retrieved` is cut")
     max_tokens: int = Field(8, ge=1, description="longest reply in parse mode, in tokens")
     english_controls_per_class: int | None = Field(
@@ -420,7 +428,7 @@ class HookAudit(Section):
     adaptive: Adaptive = Field(default_factory=Adaptive, description="adaptive attacks")
     k: int = Field(2, ge=1, description="documents retrieved a question; at most as many as are indexed")
     max_tokens: int = Field(32, ge=1, description="longest answer, in tokens")
-    equivalence_margin: float = Field(
+    tolerance: float = Field(
         0.1, gt=0, lt=1, description="share by which a metric may move and still count as not moved"
     )
 

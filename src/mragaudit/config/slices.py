@@ -28,7 +28,7 @@ STAGE_KEYS: dict[str, tuple[str, ...]] = {
     "judge": ("seed", "resources", "languages", "judge", "noise", "roles.judge", "generate"),
     "generate": ("seed", "resources", "languages", "generate", "noise", "roles.generator"),
     "score": ("resources", "languages", "judge", "filter", "shards"),
-    "aggregate": ("seed", "languages", "judge", "filter", "retrieve", "queries", "statistics"),
+    "aggregate": ("seed", "resources", "languages", "judge", "filter", "retrieve", "queries", "statistics"),
     "figures": ("resources", "languages", "judge", "filter", "roles"),
     "monitor_traffic": (
         *("seed", "resources", "languages", "monitor.settings", "monitor.traffic", "monitor.development_seeds"),

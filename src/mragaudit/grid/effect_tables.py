@@ -16,7 +16,7 @@ EFFECT_COLUMNS = (
 )
 PREDICTION_COLUMNS = (
     *("arm", "attack", "metric", "where", "expectation", "movement", "outcome", "n", "n_not_evaluated"),
-    *("difference", "ci_low", "ci_high", "ci_method", "margin", "words"),
+    *("difference", "ci_low", "ci_high", "ci_method", "tolerance", "words"),
 )
 
 
@@ -72,6 +72,6 @@ def _prediction_row(one: ScoredPrediction, scores: PredictionScores) -> Row:
         "movement": one.movement,
         "outcome": one.outcome,
         **measured,
-        "margin": scores.rule.margin_of(one.prediction.metric),
+        "tolerance": scores.rule.tolerance_of(one.prediction.metric),
         "words": one.words,
     }

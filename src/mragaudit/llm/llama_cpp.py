@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mragaudit.errors import RequestError
+from mragaudit.errors import BackendError, RequestError
 from mragaudit.llm.base import (
     BATCH_CALLS,
     BATCH_SECONDS,
@@ -22,7 +22,15 @@ from mragaudit.llm.base import (
     rounded_logprob,
 )
 from mragaudit.llm.llama_engine import CHUNK_TOKENS, Engine, load_library
-from mragaudit.llm.rendering import ChatTemplate, Rendered, render_chat, render_completion
+from mragaudit.llm.rendering import (
+    ChatTemplate,
+    Rendered,
+    Turn,
+    render_chat,
+    render_completion,
+    takes_parts,
+    turns_of,
+)
 from mragaudit.llm.weights import default_cache_folder, find_weights, weights_name
 from mragaudit.protocols import (
     ChooseRequest,
@@ -149,7 +157,10 @@ class LlamaCppBackend:
         self._engine.close()
 
     def _chat_renderer(self) -> Callable[[Prompt], Rendered]:
-        template = _jinja_template(self._engine)
+        try:
+            template = _jinja_template(self._engine)
+        except ValueError as error:
+            raise BackendError(f"model {self.identity.model}: its chat template cannot be used: {error}") from error
         return lambda prompt: render_chat(prompt, template=template)
 
     def _plan(self, prompt: Prompt, position: int) -> _Plan:
@@ -161,7 +172,9 @@ class LlamaCppBackend:
         texts = [text for text in (rendered.shared, rendered.head, rendered.rest) if text]
         parts = [*(self._known_tokens(text) for text in texts[:-1]), self._tokens_of(texts[-1])]
         # The model continues what was evaluated last, so the last part is never one to be reused.
-        parts[0] = (*self._engine.vocabulary.start, *parts[0])
+        start = self._engine.vocabulary.start
+        # Templates of guard models write the begin token out, whatever they are told that it is.
+        parts[0] = parts[0] if parts[0][: len(start)] == start else (*start, *parts[0])
         return _Plan(parts=tuple(parts), position=position)
 
     def _known_tokens(self, text: str) -> tuple[int, ...]:
@@ -250,15 +263,15 @@ def _jinja_template(engine: Engine) -> ChatTemplate:
         return Jinja2ChatFormatter(template=source, eos_token=end, bos_token="", add_generation_prompt=opened)
 
     formatters = {opened: formatter(opened) for opened in (True, False)}
+    parts = takes_parts(lambda turns: str(_template_text(formatters[True], turns)))
 
     def apply(messages: Sequence[Message], opened: bool) -> str:
-        turns = [{"role": message.speaker, "content": message.content} for message in messages]
-        return str(_template_text(formatters[opened], turns))
+        return str(_template_text(formatters[opened], turns_of(messages, parts=parts)))
 
     return apply
 
 
-def _template_text(formatter: Any, turns: list[dict[str, str]]) -> Any:
+def _template_text(formatter: Any, turns: Sequence[Turn]) -> Any:
     from jinja2 import TemplateError  # noqa: PLC0415 - only the chat rendering needs it
 
     try:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mragaudit.protocols import Message, Prompt
 
 ChatTemplate = Callable[[Sequence[Message], bool], str]
 """(messages, whether the assistant's turn is opened at the end) to text; raises ValueError when it cannot."""
+Turn = Mapping[str, object]
+"""A message as chat templates take it: `role`, and `content` as a text or as a list of parts."""
+_PROBE = "What is the lead time of order QZ-4107?"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,3 +63,25 @@ def render_chat(prompt: Prompt, *, template: ChatTemplate) -> Rendered:
     if not whole.startswith(head):
         head = ""
     return Rendered(shared=head, head="", rest=whole[len(head) :])
+
+
+def turns_of(messages: Sequence[Message], *, parts: bool) -> list[Turn]:
+    """Return the messages as a chat template takes them; `parts`: each content as a list of one text."""
+    return [{"role": one.speaker, "content": _content(one.content, parts=parts)} for one in messages]
+
+
+def _content(text: str, *, parts: bool) -> object:
+    return [{"type": "text", "text": text}] if parts else text
+
+
+def takes_parts(render: Callable[[Sequence[Turn]], str]) -> bool:
+    """Return whether a chat template wants a list of parts where others want a text.
+
+    Those of models that also take images (Llama Guard 3 1B, Llama Guard 4) look for parts and leave a plain text
+    out without a word. Raises ValueError where a template shows neither.
+    """
+    probe = [Message("user", _PROBE)]
+    for parts in (False, True):
+        if _PROBE in render(turns_of(probe, parts=parts)):
+            return parts
+    raise ValueError("it leaves out what the user says")

@@ -21,7 +21,7 @@ from mragaudit.registry import import_package
 logger = logging.getLogger(__name__)
 
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
-ModelClass = Literal["AutoModelForCausalLM", "AutoModelForSeq2SeqLM"]
+ModelClass = Literal["AutoModelForCausalLM", "AutoModelForSeq2SeqLM", "AutoModelForSequenceClassification"]
 Item = TypeVar("Item")
 
 BATCH_SIZE = 16
@@ -55,7 +55,7 @@ class Loaded:
     model: Any
     tokenizer: Any
     ends: frozenset[int]
-    """Tokens that end an answer."""
+    """Tokens that end an answer; none for a model that writes none."""
     pad: int
 
     @property
@@ -105,7 +105,7 @@ def like_lengths(items: Sequence[Item], *, length: Callable[[Item], int], size: 
 
 
 def load_checkpoint(checkpoint: Checkpoint, *, kind: ModelClass, loading: Loading) -> Loaded:
-    """Return model and tokenizer, ready for greedy generation.
+    """Return model and tokenizer, ready for greedy generation where the model generates.
 
     Raises MissingPackageError without a package, BackendError for a GPU that is not there and for files that
     transformers cannot load. Only safetensors are read, and no code that comes with a model is run.
@@ -130,7 +130,11 @@ def load_checkpoint(checkpoint: Checkpoint, *, kind: ModelClass, loading: Loadin
         raise BackendError(f"model {checkpoint.name}: transformers cannot load {checkpoint.folder}: {error}") from error
     _require_all_weights(report["missing_keys"], checkpoint=checkpoint)
     logger.info("model %s: sha256 %s, %s on %s", checkpoint.name, checkpoint.sha256, model.dtype, device)
-    return _made_greedy(model.eval(), tokenizer, checkpoint=checkpoint, transformers=transformers)
+    if not tokenizer.is_fast:
+        raise BackendError(f"model {checkpoint.name}: its tokenizer has no fast version (tokenizer.json)")
+    if not model.can_generate():
+        return Loaded(model=model.eval(), tokenizer=tokenizer, ends=frozenset(), pad=tokenizer.pad_token_id or 0)
+    return _made_greedy(model.eval(), tokenizer, transformers=transformers)
 
 
 def _require_all_weights(missing: Collection[str], *, checkpoint: Checkpoint) -> None:
@@ -165,9 +169,7 @@ def _quantisation(loading: Loading, *, device: str, torch: Any, transformers: An
     return transformers.BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=compute)
 
 
-def _made_greedy(model: Any, tokenizer: Any, *, checkpoint: Checkpoint, transformers: Any) -> Loaded:
-    if not tokenizer.is_fast:
-        raise BackendError(f"model {checkpoint.name}: its tokenizer has no fast version (tokenizer.json)")
+def _made_greedy(model: Any, tokenizer: Any, *, transformers: Any) -> Loaded:
     given = model.generation_config
     ends = given.eos_token_id if isinstance(given.eos_token_id, list) else [given.eos_token_id]
     known = frozenset(token for token in (*ends, tokenizer.eos_token_id) if token is not None)

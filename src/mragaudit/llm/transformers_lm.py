@@ -9,7 +9,7 @@ from typing import Any, Literal
 from mragaudit.errors import BackendError, RequestError
 from mragaudit.llm.base import check_prompt, rounded_logprob
 from mragaudit.llm.checkpoints import checkpoint_identity, find_checkpoint
-from mragaudit.llm.rendering import render_completion
+from mragaudit.llm.rendering import Turn, render_completion, takes_parts, turns_of
 from mragaudit.llm.torch_models import (
     BATCH_SIZE,
     Dtype,
@@ -100,6 +100,7 @@ class TransformersBackend(TorchBackend):
         self._chat = rendering == "chat"
         if self._chat and not self._loaded.tokenizer.chat_template:
             raise BackendError(f"model {checkpoint.name} has no chat template; set rendering: completion")
+        self._parts = self._chat and self._takes_parts()
 
     @staticmethod
     def identify(
@@ -155,11 +156,21 @@ class TransformersBackend(TorchBackend):
     def _chat_text(self, prompt: Prompt, position: int) -> str:
         from jinja2 import TemplateError  # noqa: PLC0415 - only the chat rendering needs it
 
-        turns = [{"role": message.speaker, "content": message.content} for message in prompt.messages]
         try:
-            return str(self._loaded.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
+            return self._templated(turns_of(prompt.messages, parts=self._parts))
         except (TemplateError, ValueError, TypeError, KeyError) as error:
             raise RequestError(f"the model's chat template refuses it: {error}", position=position) from error
+
+    def _takes_parts(self) -> bool:
+        from jinja2 import TemplateError  # noqa: PLC0415 - only the chat rendering needs it
+
+        try:
+            return takes_parts(self._templated)
+        except (TemplateError, ValueError, TypeError, KeyError) as error:
+            raise BackendError(f"model {self.identity.model}: its chat template cannot be used: {error}") from error
+
+    def _templated(self, turns: Sequence[Turn]) -> str:
+        return str(self._loaded.tokenizer.apply_chat_template(list(turns), tokenize=False, add_generation_prompt=True))
 
     def _tokens(self, text: str) -> tuple[int, ...]:
         """Tokens of a whole input; a chat template has written the special ones itself."""

@@ -13,6 +13,8 @@ from mragaudit.paths import TABLES
 
 Severity = Literal["info", "warning", "error"]
 Finding = Literal["F1", "F2", "F3", "F4"]
+Published = Finding | Literal["BLOCK", "ANCHOR"]
+"""What a published figure is of: a finding, the BLOCK rate on attack trials, or the share of kept anchors."""
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,17 +174,21 @@ class Provenance(View, frozen=True, kw_only=True):
 class PublishedFigure(View, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One published number, or the range in which it is said to lie."""
 
-    finding: Finding
+    finding: Published
     lang: str
     pii_group: str
+    """`all` for BLOCK and ANCHOR."""
     judge_variant: str
-    """`none` for F1."""
+    """`none` for F1 and ANCHOR."""
     filter_variant: str
+    """`none` for BLOCK and ANCHOR."""
     low: float
     """Equal to `high` where the value itself is published."""
     high: float
     k: int | None = None
+    """Successes; None where only a share is published."""
     n: int | None = None
+    """Denominator; None where none is published."""
     note: str = ""
 
 
@@ -193,11 +199,15 @@ class PublishedFigures(View, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     models: dict[str, str]
     """Role → model name; a run is comparable only where its config names these."""
     figures: tuple[PublishedFigure, ...]
+    settings: dict[str, Any] = {}
+    """Dotted config key → value, of what the publication states."""
     statements: tuple[str, ...] = ()
     """Findings that are no number of a table cell."""
+    differences: tuple[str, ...] = ()
+    """Keys in which this run departs from `settings`, in words; filled by the report."""
 
     def find(
-        self, finding: Finding, *, lang: str, group: str, judge: str, output_filter: str
+        self, finding: Published, *, lang: str, group: str, judge: str, output_filter: str
     ) -> PublishedFigure | None:
         """Return the published figure of one cell, or None where none was published."""
         wanted = (finding, lang, group, judge, output_filter)
@@ -205,6 +215,21 @@ class PublishedFigures(View, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             if (one.finding, one.lang, one.pii_group, one.judge_variant, one.filter_variant) == wanted:
                 return one
         return None
+
+
+class GuardUse(View, frozen=True, kw_only=True):
+    """The guard model that plays the judge, as a reader of its rates has to know it."""
+
+    name: str
+    licence: str
+    source: str
+    purpose: str
+    """What its makers say that it flags."""
+    labels: tuple[tuple[str, str], ...]
+    """Label and the verdict that it stands for here."""
+    languages_source: str
+    off_label: tuple[tuple[str, str], ...]
+    """Reason (`language`, `purpose`) and where: variants and languages in words."""
 
 
 class ReportInput(View, frozen=True, kw_only=True):
@@ -233,6 +258,8 @@ class ReportInput(View, frozen=True, kw_only=True):
     seed: int
     generated_from: tuple[str, ...]
     """Files that the page was made from, without times."""
+    guard: GuardUse | None = None
+    """None where the judge is prompted."""
     default_judge: str
     """Judge variant of the headline, `english` in the published audit."""
     default_filter: str

@@ -10,7 +10,8 @@ import pandas as pd
 
 from mragaudit.report import words
 from mragaudit.report.flow import flows, select, values_of
-from mragaudit.report.model import Finding, ReportInput
+from mragaudit.report.model import Finding, Published, ReportInput
+from mragaudit.tables.columns import SOURCES
 from mragaudit.tables.funnel import ESCAPED, stage_order
 
 Row: TypeAlias = Mapping[Any, Any]
@@ -249,19 +250,21 @@ def finding_views(report: ReportInput) -> dict[str, tuple[TableView, TableView]]
     return found
 
 
-def published_column(report: ReportInput, finding: Finding) -> Column:
+def published_column(report: ReportInput, finding: Published) -> Column:
     """Return the column with the published figure of each cell; a dash where none was published."""
 
     def show(row: Row) -> str:
-        # The published F4 is the residual of the multilingual judge alone.
-        if row.get("base_variant", "multilingual") != "multilingual":
+        # The published F4 is the residual of the multilingual judge alone, and no published query was a person's.
+        asked = (row.get("base_variant", "multilingual"), row.get("query_source", SOURCES[0]))
+        if asked != ("multilingual", SOURCES[0]):
             return words.MISSING
         judge = row.get("judge_variant") or row.get("context_variant") or "none"
-        cell = {"lang": str(row["lang"]), "group": str(row["pii_group"]), "judge": str(judge)}
-        one = report.published and report.published.find(finding, **cell, output_filter=str(row["filter_variant"]))
+        cell = {"lang": str(row["lang"]), "group": str(row.get("pii_group", "all")), "judge": str(judge)}
+        passed = str(row.get("filter_variant", "none"))
+        one = report.published and report.published.find(finding, **cell, output_filter=passed)
         if not one:
             return words.MISSING
-        counts = f" ({one.k} of {one.n})" if one.k is not None else ""
+        counts = f" ({one.k} of {one.n})" if one.k is not None else f" (n = {one.n})" if one.n is not None else ""
         number = words.as_share(one.low) if one.low == one.high else f"{one.low:.3f} to {one.high:.3f}"
         return f"{number}{counts}{'; ' if one.note else ''}{one.note}"
 
@@ -370,6 +373,21 @@ def stops_view(report: ReportInput) -> TableView:
     return view(table, columns, caption="What each stage alone would stop (attack trials, all PII)")
 
 
+def judge_columns(report: ReportInput) -> list[Column]:
+    """Return the columns of judges on trials; with a guard why its use is off-label, and what was published if any."""
+    found = list(JUDGE_COLUMNS)
+    if report.guard is not None:
+        found.insert(2, text_column("off-label", "off_label"))
+    published = [msgspec.structs.replace(published_column(report, "BLOCK"), header="published, blocked")]
+    return [*found, *(published if report.published else [])]
+
+
+def translation_columns(report: ReportInput) -> list[Column]:
+    """Return the columns of translation quality, with the published share of kept anchors where there is one."""
+    published = [msgspec.structs.replace(published_column(report, "ANCHOR"), header="published, anchor kept")]
+    return [*TRANSLATION_COLUMNS, *(published if report.published else [])]
+
+
 def simple_views(report: ReportInput) -> dict[str, TableView]:
     """Return the tables that are printed whole or nearly so."""
     found = {name: ordered(report.tables[name], report) for name in ("judges", "utility", "translation", "retrieval")}
@@ -377,11 +395,15 @@ def simple_views(report: ReportInput) -> dict[str, TableView]:
     open_cell = {"judge_variant": "none", "filter_variant": "none"}
     utility = pd.concat([select(found["utility"], **open_cell), select(found["utility"], **guard)])
     return {
-        "judges": view(found["judges"], JUDGE_COLUMNS, caption="Judges on attacks and on benign queries, trials"),
+        "judges": view(
+            found["judges"], judge_columns(report), caption="Judges on attacks and on benign queries, trials"
+        ),
         "controls": view(found["judges"], CONTROL_COLUMNS, caption="Judges on hand-written controls"),
         "utility": view(utility, UTILITY_COLUMNS, caption="Benign queries answered correctly"),
         "utility_all": view(found["utility"], UTILITY_COLUMNS, caption="All judges and filters (tables/utility.csv)"),
-        "translation": view(found["translation"], TRANSLATION_COLUMNS, caption="Quality of the translated queries"),
+        "translation": view(
+            found["translation"], translation_columns(report), caption="Quality of the translated queries"
+        ),
         "retrieval": view(found["retrieval"], RETRIEVAL_COLUMNS, caption="Retrieval of the target document"),
     }
 

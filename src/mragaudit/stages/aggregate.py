@@ -13,6 +13,7 @@ from mragaudit.randomness import generator_for
 from mragaudit.records.base import iter_records, read_records, write_text
 from mragaudit.records.repeats import RepeatPair, pair_key
 from mragaudit.report.csv_safe import neutralise_cell
+from mragaudit.stages.judging import off_label_uses
 from mragaudit.tables.build import build_tables
 from mragaudit.tables.columns import TrialRow, read_columns
 
@@ -36,6 +37,7 @@ def run(*, trials: Path, noise: Path, tables: Mapping[str, Path], settings: Sett
         generator=lambda: generator_for(settings.seed, "aggregate"),
         resamples=settings.statistics.resamples,
         confidence=settings.statistics.confidence,
+        off_label=off_label_uses(settings),
     )
     for name, path in tables.items():
         write_text(path, to_csv(built[name]))

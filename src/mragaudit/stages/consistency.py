@@ -7,19 +7,19 @@ neighbours alone. No line holds a text or a planted value.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mragaudit.config import Settings
-from mragaudit.errors import GateError
+from mragaudit.errors import GateError, MragauditError
 from mragaudit.judges.margins import Threshold, choose_threshold, margin_of
-from mragaudit.judges.parser import parse_verdict
+from mragaudit.judges.parser import Verdict
 from mragaudit.protocols import OptionScores
 from mragaudit.records.queries import Query, Translation, trial_id_of
 from mragaudit.records.repeats import REPEATED_STAGES, RepeatedStage
 from mragaudit.records.results import Generation, Judgement, Retrieval
 from mragaudit.stages.gates import require_same_ids
-from mragaudit.stages.judging import WITH_CONTEXT
+from mragaudit.stages.judging import WITH_CONTEXT, reader_of
 from mragaudit.stages.repeats import draw_trials, repeats_calls
 from mragaudit.stages.rows import Inputs, Rows, check_rows
 from mragaudit.stages.translate import list_tasks
@@ -87,17 +87,24 @@ def contradictions(rows: Rows, thresholds: Mapping[str, Threshold], *, settings:
         yield from _named(f"retrieval: trial {row.trial_id}", _of_retrieval(row, rows, settings=settings))
     for answer in rows.generations.values():
         yield from _named(f"generations: trial {answer.trial_id}", _of_answer(answer, rows, settings=settings))
+    try:
+        read = reader_of(settings)
+    except MragauditError as error:
+        yield f"judgements: the guard that gave the replies cannot be read: {error}"
+        return
     for variant, judged in rows.judgements.items():
         threshold = thresholds.get(variant)
         for verdict in judged.values():
             where = f"judgements/{variant}: trial {verdict.trial_id}"
             yield from _named(where, _of_verdict(verdict, rows, variant=variant))
-            yield from _named(where, _of_decision(verdict, threshold, settings=settings))
-    yield from _of_repeats(rows, thresholds, settings=settings)
+            yield from _named(where, _of_decision(verdict, threshold, settings=settings, read=read))
+    yield from _of_repeats(rows, thresholds, settings=settings, read=read)
     yield from _of_thresholds(rows, thresholds, settings=settings)
 
 
-def _of_repeats(rows: Rows, thresholds: Mapping[str, Threshold], *, settings: Settings) -> Iterator[str]:
+def _of_repeats(
+    rows: Rows, thresholds: Mapping[str, Threshold], *, settings: Settings, read: Callable[[str], Verdict]
+) -> Iterator[str]:
     """Yield what is wrong with the rows of repeated calls, which follow from the same rows as the first ones."""
     again = rows.repeats
     for trial in again.translate.values():
@@ -107,7 +114,7 @@ def _of_repeats(rows: Rows, thresholds: Mapping[str, Threshold], *, settings: Se
     for row in again.judge.values():
         where = f"repeats/judge: variant {row.variant}, trial {row.trial_id}"
         yield from _named(where, _of_verdict(row, rows, variant=row.variant))
-        yield from _named(where, _of_decision(row, thresholds.get(row.variant), settings=settings))
+        yield from _named(where, _of_decision(row, thresholds.get(row.variant), settings=settings, read=read))
 
 
 def _named(where: str, faults: Iterator[str]) -> Iterator[str]:
@@ -170,11 +177,13 @@ def _of_verdict(row: Judgement, rows: Rows, *, variant: str) -> Iterator[str]:
         yield f"the text that was judged is not the {source}'s"
 
 
-def _of_decision(row: Judgement, threshold: Threshold | None, *, settings: Settings) -> Iterator[str]:
+def _of_decision(
+    row: Judgement, threshold: Threshold | None, *, settings: Settings, read: Callable[[str], Verdict]
+) -> Iterator[str]:
     """Yield whether a verdict is what its reply, margin and threshold make of it."""
     if row.verdict is None:
         return
-    if settings.judge.mode == "parse" and row.verdict != parse_verdict(row.raw):
+    if settings.judge.mode == "parse" and row.verdict != read(row.raw):
         yield "its verdict is not what its reply says"
     if settings.judge.mode != "margin":
         return

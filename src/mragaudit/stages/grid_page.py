@@ -64,4 +64,4 @@ def _summary(settings: Settings) -> Iterator[tuple[str, str]]:
     yield "longest answer, in tokens", str(grid.max_tokens)
     yield "target calls of an extraction attack", str(grid.budget)
     yield "NEL_strict", f"version {NEL_VERSION}, lexicon {nel_digest(settings.resources)}"
-    yield "margin of “not moved”", f"±{grid.equivalence_margin:g}"
+    yield "tolerance of “not moved”", f"±{grid.tolerance:g}"

@@ -175,7 +175,7 @@ def score_by_source(
     attacks = shipped_attacks(settings.resources)
     kept = msgspec.structs.replace(attacks, attacks=tuple(one for one in attacks.attacks if one.name in run_attacks))
     predictions = predict(acting, shipped_metrics(settings.resources), attacks=kept)
-    return score_predictions(predictions, effects, rule=ScoringRule(margin=settings.hook_audit.equivalence_margin))
+    return score_predictions(predictions, effects, rule=ScoringRule(tolerance=settings.hook_audit.tolerance))
 
 
 def membership_rows(rows: GridRows, checks: Sequence[SplitCheck], *, resampling: Resampling) -> Iterator[MembershipRow]:

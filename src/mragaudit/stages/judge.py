@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -10,7 +10,6 @@ import msgspec
 from mragaudit.calls import Caller
 from mragaudit.config import Settings
 from mragaudit.judges.margins import Threshold, margin_of
-from mragaudit.judges.parser import parse_verdict
 from mragaudit.protocols import Completion, Failure, OptionScores
 from mragaudit.records.base import read_records, write_records
 from mragaudit.records.documents import Document, document_key
@@ -19,7 +18,7 @@ from mragaudit.records.results import Judgement, Retrieval, Verdict, judgement_k
 from mragaudit.stages.calibrate import read_thresholds
 from mragaudit.stages.gates import require_same_ids
 from mragaudit.stages.jobs import ModelJob
-from mragaudit.stages.judging import WITH_CONTEXT, JudgeItem, ask, templates_for
+from mragaudit.stages.judging import WITH_CONTEXT, JudgeItem, ask, reader_of, templates_for
 from mragaudit.stages.repeats import REPEAT, repeated_trials
 from mragaudit.stages.translate import one_line
 
@@ -139,16 +138,23 @@ def _judge(
     templates = templates_for(languages, settings)
     replies = ask(present, templates, caller=caller, settings=settings, repeat=repeat)
     rows = [_not_evaluated(item, str(item.missing)) for item in items if item.missing is not None]
+    read = reader_of(settings)
     for item, reply in zip(present, replies, strict=True):
-        rows.append(_row(item, reply, thresholds[item.variant]))
+        rows.append(_row(item, reply, threshold=thresholds[item.variant], read=read))
     return rows
 
 
-def _row(item: JudgeItem, reply: OptionScores | Completion | Failure, threshold: Threshold) -> Judgement:
+def _row(
+    item: JudgeItem,
+    reply: OptionScores | Completion | Failure,
+    *,
+    threshold: Threshold,
+    read: Callable[[str], Verdict],
+) -> Judgement:
     if isinstance(reply, Failure):
         return _not_evaluated(item, reply.reason)
     if isinstance(reply, Completion):
-        return _verdict(item, verdict=parse_verdict(reply.text), raw=reply.text, margin=None)
+        return _verdict(item, verdict=read(reply.text), raw=reply.text, margin=None)
     margin = margin_of(reply)
     if threshold.threshold is None:
         return _not_evaluated(item, "no benign calibration control was evaluated, so there is no threshold")

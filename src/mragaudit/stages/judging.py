@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
 from mragaudit.calls import Caller
 from mragaudit.config import Settings
+from mragaudit.judges.guards import Guard, guard_verdict, load_guard
 from mragaudit.judges.margins import OPTIONS
+from mragaudit.judges.parser import Verdict, parse_verdict
 from mragaudit.prompts import JudgeTemplates, Template, load_judge
 from mragaudit.protocols import ChooseRequest, Completion, Failure, GenerateRequest, OptionScores, Prompt
 from mragaudit.resources import resource_folder
@@ -31,8 +34,36 @@ class JudgeItem(msgspec.Struct, frozen=True, kw_only=True):
     """Why this variant has nothing to judge; null where it has."""
 
 
+def guard_of(settings: Settings) -> Guard | None:
+    """Return the guard model in the judge's role, None where the judge is prompted; errors as in load_guard."""
+    name = settings.judge.guard
+    return None if name is None else load_guard(resource_folder(settings.resources) / "guards", name)
+
+
+def reader_of(settings: Settings) -> Callable[[str], Verdict]:
+    """Return how a reply is read in `parse` mode."""
+    guard = guard_of(settings)
+    return parse_verdict if guard is None else partial(guard_verdict, guard, reading=settings.judge.guard_reading)
+
+
+def off_label_uses(settings: Settings) -> dict[tuple[str, str], str]:
+    """Return why a guard's use is off-label, by (variant, language); only uses that are, none for a prompted judge."""
+    guard = guard_of(settings)
+    if guard is None:
+        return {}
+    found = {
+        (variant, lang): ", ".join(guard.off_label(lang, variant=variant))
+        for variant in settings.judge.variants
+        for lang in settings.languages
+    }
+    return {use: why for use, why in found.items() if why}
+
+
 def templates_for(languages: Sequence[str], settings: Settings) -> dict[str, JudgeTemplates]:
-    """Return the judge's templates, English always among them."""
+    """Return the judge's templates, English always among them; a guard's are the same in every language."""
+    guard = guard_of(settings)
+    if guard is not None:
+        return dict.fromkeys(sorted({*languages, "en"}), guard.templates())
     folder = resource_folder(settings.resources) / "prompts"
     wanted = set(languages) if "multilingual" in settings.judge.variants else set()
     return {lang: load_judge(folder, lang) for lang in sorted(wanted | {"en"})}
@@ -51,7 +82,9 @@ def ask(
     prompts = [_prompt(template, item) for template, item in pairs]
     trials = [item.trial_id for item in items]
     if settings.judge.mode == "margin":
-        choices = [ChooseRequest(prompt=prompt, options=OPTIONS, repeat=repeat) for prompt in prompts]
+        guard = guard_of(settings)
+        options = OPTIONS if guard is None else guard.options
+        choices = [ChooseRequest(prompt=prompt, options=options, repeat=repeat) for prompt in prompts]
         return list(caller.choose(choices, trials=trials))
     requests = [
         GenerateRequest(prompt=prompt, max_tokens=settings.judge.max_tokens, stop=template.stop, repeat=repeat)

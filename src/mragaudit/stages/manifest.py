@@ -17,6 +17,7 @@ from mragaudit.paths import RunPaths
 from mragaudit.provenance import file_sha256, versions
 from mragaudit.records.base import write_bytes
 from mragaudit.stages.jobs import JobMetrics
+from mragaudit.stages.judging import guard_of, off_label_uses
 from mragaudit.stats.intervals import tail_area, wilson_limits
 
 SCHEMA = "manifest/1"
@@ -79,6 +80,25 @@ class RecallSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Why there is no recall."""
 
 
+class GuardSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The guard model in the judge's role: how its labels were read, and where its use is off-label."""
+
+    file: str
+    """Name in `resources/guards`."""
+    name: str
+    licence: str
+    source: str
+    reading: str
+    labels: dict[str, str]
+    """Label → verdict, as read in this run; any other reply is UNPARSED."""
+    languages: tuple[str, ...]
+    """Of this run, those that its makers claim."""
+    languages_source: str
+    purpose: str
+    off_label: dict[str, dict[str, str]]
+    """Variant → language → why: `language`, `purpose`, or both."""
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """The run's record of itself."""
 
@@ -91,6 +111,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     stages: tuple[StageSummary, ...]
     index_recall: RecallSummary | None = None
     """null where the index is exact."""
+    guard: GuardSummary | None = None
+    """null where the judge is prompted."""
     files: dict[str, str]
     """Path below the run's folder → sha256."""
 
@@ -106,9 +128,32 @@ def run(*, run_folder: Path, manifest: Path, settings: Settings) -> None:
         models=_models(jobs),
         stages=tuple(_summaries(jobs, RunPaths(run_folder))),
         index_recall=recall_summary(jobs, confidence=settings.statistics.confidence),
+        guard=guard_summary(settings),
         files=dict(_hashes(run_folder)),
     )
     write_bytes(manifest, msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+
+
+def guard_summary(settings: Settings) -> GuardSummary | None:
+    """Return what is to be known of the guard model; None where the judge is prompted."""
+    guard = guard_of(settings)
+    if guard is None:
+        return None
+    uses: dict[str, dict[str, str]] = defaultdict(dict)
+    for (variant, lang), why in off_label_uses(settings).items():
+        uses[variant][lang] = why
+    return GuardSummary(
+        file=str(settings.judge.guard),
+        name=guard.name,
+        licence=guard.licence,
+        source=guard.source,
+        reading=settings.judge.guard_reading,
+        labels={label: str(verdict) for label, verdict in guard.mapping(settings.judge.guard_reading).items()},
+        languages=tuple(lang for lang in settings.languages if guard.claims(lang)),
+        languages_source=guard.languages_source,
+        purpose=guard.purpose,
+        off_label=dict(uses),
+    )
 
 
 def read_manifest(path: Path) -> Manifest:

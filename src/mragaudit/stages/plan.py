@@ -154,6 +154,9 @@ def _judge_size(settings: Settings, sizes: Sizes) -> tuple[int, int, int]:
 
 
 def _judge_templates(folder: Path, settings: Settings) -> list[Template]:
+    """Return the templates whose examples are shared; a guard's own prompt is its chat template's and not ours."""
+    if settings.judge.guard is not None:
+        return []
     languages = settings.languages if "multilingual" in settings.judge.variants else ("en",)
     found = [load_judge(folder, lang) for lang in languages]
     return [template for one in found for template in (one.alone, one.with_context)]

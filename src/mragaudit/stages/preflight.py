@@ -14,11 +14,13 @@ from mragaudit.corpus.importing import import_corpus
 from mragaudit.corpus.languages import load_language
 from mragaudit.errors import ConfigError, MissingPackageError, StorageError
 from mragaudit.journal import known_answers
+from mragaudit.judges.guards import CLASS, Guard
 from mragaudit.paths import RunPaths
 from mragaudit.prompts import load_generator, load_judge, load_template
-from mragaudit.registry import import_package, load, plugin
+from mragaudit.registry import import_package, load, names, plugin
 from mragaudit.resources import resource_folder
 from mragaudit.stages.gates import require_enough_documents
+from mragaudit.stages.judging import WITH_CONTEXT, guard_of
 from mragaudit.stages.models import LANGUAGE_ROLES, TRANSLATING_ROLES, require_endpoints, require_local
 
 
@@ -26,6 +28,7 @@ def check_run(settings: Settings, *, results: Path) -> None:
     """Raise a clear error for a run that cannot succeed: bad or missing language or corpus files, space, permission."""
     require_local(settings)
     _require_fitting_backends(settings)
+    _require_fitting_guard(settings)
     require_endpoints(settings)
     _require_files(settings)
     _require_languages(settings)
@@ -89,6 +92,57 @@ def _require_fitting_backends(settings: Settings) -> None:
                 f'config key "roles.{name}.backend" is "{backend}", which can only translate; '
                 f"it fits {' and '.join(TRANSLATING_ROLES)}"
             )
+
+
+def _require_fitting_guard(settings: Settings) -> None:
+    """Raise ConfigError for a guard that its role's backend, the judge's mode or a variant does not fit."""
+    _require_classifier_is_guard(settings)
+    guard = guard_of(settings)
+    if guard is None:
+        return
+    judge, role = settings.judge, settings.roles.judge
+    if (guard.form == CLASS) != plugin("llm", role.backend).classifies_only:
+        kinds = [name for name in names("llm") if plugin("llm", name).classifies_only == (guard.form == CLASS)]
+        raise ConfigError(
+            f'config key "judge.guard" is "{judge.guard}", and roles.judge.backend is "{role.backend}", which does not '
+            f"run it; one of: {', '.join(kinds)}"
+        )
+    if guard.form != CLASS and role.rendering != "chat":
+        raise ConfigError(
+            f'config key "roles.judge.rendering" is "{role.rendering}"; {guard.name} is asked by its own chat '
+            "template, so it needs rendering: chat"
+        )
+    if judge.mode not in guard.modes:
+        raise ConfigError(
+            f'config key "judge.mode" is "{judge.mode}"; {guard.name} answers by labels of its own, so it needs '
+            f"mode: {' or '.join(guard.modes)}"
+        )
+    _require_guard_parts(guard, settings)
+
+
+def _require_classifier_is_guard(settings: Settings) -> None:
+    for name in LANGUAGE_ROLES:
+        backend = getattr(settings.roles, name).backend
+        if plugin("llm", backend).classifies_only and (name != "judge" or settings.judge.guard is None):
+            raise ConfigError(
+                f'config key "roles.{name}.backend" is "{backend}", which only names the class of a text; it fits the '
+                "judge, with judge.guard saying what its classes mean"
+            )
+
+
+def _require_guard_parts(guard: Guard, settings: Settings) -> None:
+    judge = settings.judge
+    with_context = [name for name in judge.variants if name in WITH_CONTEXT]
+    if with_context and guard.context_turn is None:
+        raise ConfigError(
+            f'config key "judge.variants" holds "{with_context[0]}", and {guard.name} has no place for a document; '
+            f"leave out {' and '.join(with_context)}"
+        )
+    if judge.guard_reading == "loose" and not guard.loose:
+        raise ConfigError(
+            f'config key "judge.guard_reading" is "loose"; {guard.name} has no label between safe and unsafe, so it '
+            "needs strict"
+        )
 
 
 def _require_translation_codes(settings: Settings) -> None:

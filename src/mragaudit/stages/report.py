@@ -32,6 +32,7 @@ from mragaudit.report.model import (
 from mragaudit.report.page import render
 from mragaudit.stages.aggregate import read_table
 from mragaudit.stages.calibrate import read_thresholds
+from mragaudit.stages.guard_words import between_flags, guard_flags, guard_use
 from mragaudit.stages.manifest import Manifest, RecallSummary, StageSummary, read_manifest
 from mragaudit.stages.repeats import STAGE_ROLES, repeats_calls
 from mragaudit.stages.reporting import (
@@ -81,6 +82,8 @@ def _report(paths: RunPaths, rows: Rows, settings: Settings) -> ReportInput:
     tables = {name: read_table(paths.table(name)) for name in TABLES}
     judge, output_filter = default_judge(settings), default_filter(settings)
     trials = list(iter_records(paths.trials, Trial))
+    guard = guard_use(settings, languages_of(settings))
+    of_guard = [*guard_flags(settings, guard), *between_flags(settings, trials, rows.judgements)]
     floor = _noise_floor(trials, settings)
     return ReportInput(
         run=settings.run,
@@ -91,7 +94,7 @@ def _report(paths: RunPaths, rows: Rows, settings: Settings) -> ReportInput:
         tables=tables,
         figures={name: paths.figure(name).read_text(encoding="utf-8") for name in FIGURES},
         traces=tuple(_traces(trials, rows, settings)),
-        flags=(*_flags(tables, trials, manifest), *_noise_flags(floor)),
+        flags=(*of_guard, *_flags(tables, trials, manifest), *_noise_flags(floor)),
         notes=tuple(_threshold_notes(paths, settings)),
         published=published_beside(settings),
         noise=floor,
@@ -100,6 +103,7 @@ def _report(paths: RunPaths, rows: Rows, settings: Settings) -> ReportInput:
         query_sources=tuple(sorted({trial.query_source for trial in trials} - {"control"})),
         seed=settings.seed,
         generated_from=("trials.jsonl", "noise.jsonl", "manifest.json", "tables/*.csv", "figures/*.svg"),
+        guard=guard,
         default_judge=judge,
         default_filter=output_filter,
     )

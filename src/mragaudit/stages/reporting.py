@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import yaml
 
 from mragaudit.config import Role, Settings
 from mragaudit.corpus.languages import load_language
+from mragaudit.errors import DataError
 from mragaudit.report.model import (
     Language,
     PublishedFigures,
@@ -74,12 +77,30 @@ def _package(name: str) -> str:
 
 
 def published_beside(settings: Settings) -> PublishedFigures | None:
-    """Return the published figures where every role runs the published model, else None."""
+    """Return the published figures where every role runs the published model, with what else differs; else None."""
     path = resource_folder(settings.resources) / "published" / "figures.yaml"
     if not path.is_file():
         return None
     published = published_from(yaml.safe_load(path.read_text(encoding="utf-8")))
-    return published if names_published_models(published, models_of(settings)) else None
+    if not names_published_models(published, models_of(settings)):
+        return None
+    return msgspec.structs.replace(published, differences=tuple(_differences(published, settings)))
+
+
+def _differences(published: PublishedFigures, settings: Settings) -> Iterator[str]:
+    """Yield the keys that the publication states and this run sets otherwise; a key that is not ours is a DataError."""
+    for key, value in published.settings.items():
+        section, _, name = key.partition(".")
+        try:
+            own = getattr(getattr(settings, section), name) if name else getattr(settings, section)
+        except AttributeError as error:
+            raise DataError(f'published/figures.yaml: settings: "{key}" is no key of the config') from error
+        if _plain(own) != value:
+            yield f"{key} is {_plain(own)}, published {value}"
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def default_judge(settings: Settings) -> str:

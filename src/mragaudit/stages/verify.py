@@ -184,9 +184,9 @@ def _row_checks(opened: Opened, again: Path, *, stages: Sequence[str]) -> Iterat
         yield from (_not_run(name, "rows are missing") for name in ("consistency", *stages))
         return
     thresholds = _thresholds(opened.paths)
-    faults = contradictions(rows, {row.variant: row for row in thresholds}, settings=opened.settings)
-    yield _check("consistency", faults, detail="rows of every stage against those before it")
     source = _source(opened)
+    faults = contradictions(rows, {row.variant: row for row in thresholds}, settings=source.settings)
+    yield _check("consistency", faults, detail="rows of every stage against those before it")
     yield from (_rerun(stage, source, folder=again / stage) for stage in stages)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -30,10 +30,12 @@ def build_tables(
     generator: Callable[[], np.random.Generator],
     resamples: int,
     confidence: float,
+    off_label: Mapping[tuple[str, str], str] | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Return the tables by name.
 
     `generator` gives a fresh generator at each call: no interval depends on which others were made before it.
+    `off_label` as in judges_table; None where no guard model judges.
     """
     how = Bootstrap(generator=generator, resamples=resamples, confidence=confidence)
     findings = document_outcomes(columns)
@@ -46,7 +48,7 @@ def build_tables(
         "funnel": funnel,
         "stops": stops,
         "retrieval": retrieval_table(columns, k=k, how=how),
-        "judges": judges_table(columns, how=how),
+        "judges": judges_table(columns, how=how, off_label=off_label or {}),
         "utility": utility_table(columns, how=how),
         "translation": translation_table(columns, how=how),
         "contrasts": contrasts_table(findings, generator=generator, resamples=resamples, confidence=confidence),

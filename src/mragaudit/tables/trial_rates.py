@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 import numpy as np
@@ -35,7 +35,7 @@ JUDGES_COLUMNS = (
     "lang,judge_variant,n_attack,block_rate,block_ci_low,block_ci_high,n_benign,false_positive_rate,fpr_ci_low,"
     "fpr_ci_high,ci_method,n_unparsed,n_not_evaluated,auc,constant,fpr_ci_method,auc_trials,n_controls,"
     "n_controls_not_evaluated,n_check_benign,n_check_blocked,control_fpr,control_fpr_ci_low,control_fpr_ci_high,"
-    "control_ci_method,n_attack_evaluated,n_benign_evaluated,query_source"
+    "control_ci_method,n_attack_evaluated,n_benign_evaluated,query_source,off_label"
 ).split(",")
 UTILITY_COLUMNS = (
     "lang,judge_variant,filter_variant,n_benign,n_answered_correctly,n_not_evaluated,rate,ci_low,ci_high,"
@@ -107,9 +107,10 @@ def _retrieval_slices(columns: TrialColumns) -> Iterator[tuple[Row, Bools]]:
             yield key | {"paraphrase": None, "intent": "benign"}, benign
 
 
-def judges_table(columns: TrialColumns, *, how: Bootstrap) -> pd.DataFrame:
+def judges_table(columns: TrialColumns, *, how: Bootstrap, off_label: Mapping[tuple[str, str], str]) -> pd.DataFrame:
     """Return, a judge variant and language, coverage of attacks beside false positives on benign questions.
 
+    `off_label` says for (variant, language) why a guard model's use there is off-label; absent: it is not.
     Rates are of the corpus's trials, UNPARSED counted as BLOCK. AUC, constancy and the rate on held-out benign
     controls are of the hand-written controls, which no translator touched.
     """
@@ -120,6 +121,7 @@ def judges_table(columns: TrialColumns, *, how: Bootstrap) -> pd.DataFrame:
             attack, benign = chosen & columns.is_attack(), chosen & columns.is_benign()
             rows.append(
                 {"lang": lang, "judge_variant": judge, "query_source": source}
+                | {"off_label": off_label.get((judge, lang))}
                 | _coverage(columns, verdict, attack, benign, how)
                 | {"auc_trials": _auc(columns.margin[judge], attack, benign)}
                 | _control_cells(columns, judge, columns.languages.index(lang), how.confidence)

@@ -53,6 +53,8 @@ OTHER: dict[str, Any] = {
     "retrieve.index.recall_queries": 7,
     "judge.variants": ["english"],
     "judge.mode": "parse",
+    "judge.guard": "qwen3guard",
+    "judge.guard_reading": "loose",
     "judge.false_positive_rate": 0.25,
     "judge.context_tokens": 77,
     "judge.max_tokens": 7,
@@ -143,6 +145,7 @@ def test_every_key_changes_what_some_stage_is_given(path: str) -> None:
     [
         ("statistics.resamples", {"aggregate", "monitor_tables", "monitor_page"}),
         ("generate.max_tokens", {"generate", "judge"}),
+        ("judge.guard_reading", {"queries", "calibrate", "judge", "score", "aggregate", "figures"}),
         ("translate.max_tokens", {"translate"}),
         ("monitor.false_alarm_budgets", {"monitor_tables", "monitor_page"}),
         ("monitor.store", {"monitor_replay", "monitor_closed_loop", "monitor_tables", "monitor_page"}),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from mragaudit.llm.rendering import render_chat, render_completion
+from mragaudit.llm.rendering import Turn, render_chat, render_completion, takes_parts, turns_of
 from mragaudit.protocols import Message, Prompt
 
 TURNS = (
@@ -75,3 +75,25 @@ def test_the_head_of_the_last_turn_is_cut_from_the_rest() -> None:
     messages = (Message("system", "Rules."), Message("user", "Doc: x\nQ: a\nA:"))
     rendered = render_completion(Prompt(messages=messages, shared=1, head=len("Doc: x")))
     assert (rendered.shared, rendered.head, rendered.rest) == ("Rules.\n\n", "Doc: x", "\nQ: a\nA:")
+
+
+def parts_template(turns: Sequence[Turn]) -> str:
+    """As templates of models that also take images: a plain text has no parts and is left out."""
+    parts = [part for turn in turns for part in turn["content"] if isinstance(part, dict)]  # type: ignore[attr-defined]
+    return "".join(f"User: {part['text']}\n" for part in parts)
+
+
+def test_a_template_that_leaves_a_plain_text_out_is_given_parts() -> None:
+    assert takes_parts(parts_template)
+    assert parts_template(turns_of(TURNS[1:2], parts=True)) == "User: Q: a\nA:\n"
+    assert parts_template(turns_of(TURNS[1:2], parts=False)) == ""
+
+
+def test_a_template_that_shows_a_plain_text_is_given_texts() -> None:
+    assert not takes_parts(lambda turns: "".join(str(turn["content"]) for turn in turns))
+    assert turns_of(TURNS[:1], parts=False) == [{"role": "system", "content": "Rules."}]
+
+
+def test_a_template_that_shows_no_text_at_all_is_refused() -> None:
+    with pytest.raises(ValueError, match="it leaves out what the user says"):
+        takes_parts(lambda _turns: "Is it safe?")

@@ -214,7 +214,7 @@ def _judges() -> pd.DataFrame:
         held = {"n_controls": 80, "n_check_benign": 20, "n_check_blocked": 1}
         cell = {"lang": lang, "judge_variant": judge, "control_ci_method": "clopper_pearson"}
         rows.append({**cell, **attack, **benign, **tail, **control, **limits, **held})
-    return pd.DataFrame(rows).assign(query_source="template")
+    return pd.DataFrame(rows).assign(query_source="template", off_label=None)
 
 
 def _utility() -> pd.DataFrame:
@@ -238,7 +238,7 @@ def _translation() -> pd.DataFrame:
             ("ar", 2, 0.7, 0.93, 0.95, 0.89), ("sw", 4, 0.69, 0.6, 1.05, 0.8),
         )
     ]  # fmt: skip
-    return pd.DataFrame(rows).assign(query_source="template")
+    return pd.DataFrame(rows).assign(query_source="template", off_label=None)
 
 
 def _contrasts() -> pd.DataFrame:

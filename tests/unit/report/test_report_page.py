@@ -201,8 +201,25 @@ def test_intervals_are_named_in_words(page: str) -> None:
 
 def test_published_figures_stand_beside_only_where_given(page: str) -> None:
     assert "0.875 (35 of 40)" in page
-    assert "0.425 to 0.775; range over zh de ar sw" in page
+    assert "0.425 to 0.775 (n = 40); range over zh de ar sw" in page
+    assert "0.770 (n = 300); about; all attack trials: 100 documents, 3 paraphrases" in page
+    assert "0.697 to 0.730 (n = 300); range over zh de ar sw" in page
+    assert "Documents, query\ntemplates, prompts and hardware differ from the published ones" in page
     assert "0.875 (35 of 40)" not in render(sample.cached_report())
+
+
+def test_no_published_figure_stands_beside_queries_that_people_wrote() -> None:
+    tables = dict(sample.cached_report().tables)
+    tables["f1_output_only"] = tables["f1_output_only"].assign(query_source="human")
+    page = render(sample.cached_report(published=PUBLISHED, tables=tables))
+    assert "0.875 (35 of 40)" not in page
+    assert "0.175 (7 of 40)" in page
+
+
+def test_a_setting_that_departs_from_the_published_one_is_named() -> None:
+    one = msgspec.structs.replace(PUBLISHED, differences=("retrieve.k is 3, published 5",))
+    page = render(sample.cached_report(published=one))
+    assert "Settings that differ too: retrieve.k is 3, published 5." in page
 
 
 def test_published_models_are_compared_by_bare_name() -> None:
