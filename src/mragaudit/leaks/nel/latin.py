@@ -180,7 +180,7 @@ def _kind(token: str, lexicon: Lexicon) -> int:
     for part in parts:
         surname |= part & (Kind.SURNAME | Kind.SUFFICES)
     word = Kind.WORD if all(part & Kind.WORD for part in parts) else Kind.NONE
-    return given | surname | word | _suffix_kind(key, lexicon)
+    return _suffix_kind(key, lexicon) or given | surname | word
 
 
 def _suffix_kind(key: str, lexicon: Lexicon) -> int:
@@ -217,8 +217,10 @@ def _behind_connector(reader: Reader, at: int, *, item: str, rule: str) -> int:
         past += 1
         if reader.follows(past) and reader.words[past].text in _CONNECTORS:  # "of the"
             past += 1
-    if not reader.follows(past) or not reader.words[past].capital or reader.words[past].kind & Kind.NOT:
+    if not reader.follows(past) or not reader.words[past].capital:
         return at
+    if reader.words[past].kind & Kind.NOT and past == at + 1:
+        return at  # "Project The"; but "University of Nairobi"
     past = min(reader.chain_end(past), past + 4)
     if (
         reader.follows(past)
@@ -435,6 +437,21 @@ def _unknown_given(reader: Reader, at: int) -> int:
     return second + 1
 
 
+def _initials(reader: Reader, at: int) -> int:
+    """Take "J. R. Smith": letters with dots before a surname that is no ordinary word."""
+    past = at
+    while past < at + 3 and (past == at or reader.follows(past)) and reader.words[past].text[1:] == ".":
+        if not reader.words[past].initial:
+            break
+        past += 1
+    if past == at or not reader.follows(past) or not reader.words[past].sure(Kind.SURNAME):
+        return at
+    if not reader.words[past].capital:
+        return at
+    reader.board.put("PERSON_NAME", reader.span(at, past + 1), rule="initials")
+    return past + 1
+
+
 def _single(reader: Reader, at: int) -> int:
     """Take a surname by itself."""
     word = reader.words[at]
@@ -454,5 +471,6 @@ _RULES: tuple[Callable[[Reader, int], int], ...] = (
     _given_first,
     _family_first,
     _unknown_given,
+    _initials,
     _single,
 )

@@ -45,9 +45,11 @@ def find_names(board: Board, lexicon: Lexicon) -> None:
     folded = normalise(board.text, casefold=True, keep_lines=True)
     for match in lexicon.placeholder_names.finditer(folded.text):
         board.put("PERSON_NAME_PLACEHOLDER", folded.original_span(*match.span()), rule="convention")
+    fields: set[int] = set()
     for match in lexicon.field_names.finditer(folded.text):
         start, end = folded.original_span(*match.span())
-        if start in board.labelled:
+        if start in board.labelled or start - 1 in fields:
             board.put("PERSON_NAME_PLACEHOLDER", (start, end), rule="field")
+            fields.add(end)
     for match in _SEVERAL_X.finditer(board.text):
         board.put("PERSON_NAME_PLACEHOLDER", match.span(), rule="crosses")
