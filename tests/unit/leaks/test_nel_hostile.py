@@ -12,7 +12,7 @@ HOSTILE = {
     "capitals": "A ", "names": "Anna Weber ", "open names": "Anna von ", "titles": "Mr. ", "labels": "Name: ",
     "label words": "name of the ", "organisations": "University of ", "ampersands": "A & ", "at signs": "a@",
     "dots": "a.", "handles": "@a", "brackets": "[", "angles": "<a", "stars": "*", "hyphens": "Anna-",
-    "apostrophes": "O'", "addresses": "http://a ", "domains": "a.a.a.a.com/", "digits": "1", "numbers": "+1 212 555 01 ",
+    "apostrophes": "O'", "addresses": "http://a ", "domains": "a.a.a.a.com/", "digits": "1", "phones": "+1 212 555 01 ",
     "surnames": "王", "chinese names": "李明", "middle dots": "安·", "arabic names": "محمد ", "servants": "عبد ",
     "zero width": "a\u200b", "marks": "\u0301", "mixed scripts": "аa", "spaces": " ", "lines": "\n", "word": "x",
 }  # fmt: skip

@@ -32,10 +32,7 @@ def find(board: Board, lexicon: Lexicon) -> None:
 def _made_of(words: list[str], wanted: frozenset[str], *, lexicon: Lexicon) -> bool:
     """Whether one word at least is wanted and the others may stand beside it; Chinese is compared by its ending."""
     if len(words) == 1 and _HAN.match(words[0]):
-        core = next(
-            (words[0].removeprefix(filler) for filler in lexicon.tag_fillers if words[0].startswith(filler)), ""
-        )
-        return words[0] in wanted or core in wanted
+        return words[0] in wanted or any(words[0].removeprefix(filler) in wanted for filler in lexicon.tag_fillers)
     known = wanted | lexicon.tag_fillers
     return any(word in wanted for word in words) and all(word in known for word in words)
 
