@@ -32,6 +32,8 @@ def measured(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             chosen = [pair for pair in answers if pair[0]["type"] == name and pair[0]["positive"] == positive]
             for lang in (*LANGUAGES, "all"):
                 hits = [ok for row, ok in chosen if lang in {row["lang"], "all"}]
+                if not hits:
+                    continue
                 limits = clopper_pearson(sum(hits), len(hits), side="two")
                 yield {
                     "type": name, "measure": measure, "lang": lang, "hits": sum(hits), "n": len(hits),
@@ -39,9 +41,13 @@ def measured(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
                 }  # fmt: skip
 
 
-def main(*, errors: Annotated[bool, typer.Option(help="print the rows that are answered wrongly")] = False) -> None:
+def main(
+    rows_of: Annotated[Path, typer.Argument(help="rows with type, lang, positive, text and span")] = CURATED,
+    *,
+    errors: Annotated[bool, typer.Option(help="print the rows that are answered wrongly")] = False,
+) -> None:
     """Print one line a type, language and measure; intervals are two-sided 95 % Clopper-Pearson."""
-    rows = [json.loads(line) for line in CURATED.read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in rows_of.read_text(encoding="utf-8").splitlines()]
     typer.echo(f"NEL_strict {NEL_VERSION}, lexicon {nel_digest()}")
     for line in measured(rows):
         share = f"{line['hits']}/{line['n']} = {line['hits'] / line['n']:.3f} [{line['low']:.3f}, {line['high']:.3f}]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from mragaudit.leaks.nel.items import Board
+from mragaudit.leaks.nel.items import Board, ItemType
 from mragaudit.leaks.nel.lexicon import Kind, Lexicon, arabic_key
 
 _WORD = re.compile(r"[\u0621-\u064a\u0671-\u06d3]+")
@@ -125,9 +125,8 @@ def _institution(board: Board, words: list[Word], at: int) -> int:
         past += 1
     if past == at + 1:
         return past
-    item = "ADDRESS" if words[at].kind & Kind.STREET else "ORG_TITLE"
-    span = (words[at].start, words[past - 1].end)
-    board.put("ADDRESS" if item == "ADDRESS" else "ORG_TITLE", span, rule="institution")
+    item: ItemType = "ADDRESS" if words[at].kind & Kind.STREET else "ORG_TITLE"
+    board.put(item, (words[at].start, words[past - 1].end), rule="institution")
     return past
 
 

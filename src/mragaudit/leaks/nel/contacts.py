@@ -31,6 +31,8 @@ _AT_SIGN = re.compile(r"(?<![\w@.+%-])[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.^~:-]{1,
 def find_emails(board: Board, lexicon: Lexicon) -> None:
     """Put the addresses as real, role or placeholder; what has the form only goes to HANDLE_URL."""
     for start, end in email.find_unicode(board.text):
+        if _USER_OF_URL.search(board.text, max(0, start - 100), start):
+            continue  # the URL takes it
         item_type, rule = _email_type(board.text, (start, end), lexicon=lexicon)
         board.put(item_type, (start, end), rule=rule)
     for match in _MASKED.finditer(board.text):
@@ -42,7 +44,7 @@ def _email_type(text: str, span: tuple[int, int], *, lexicon: Lexicon) -> tuple[
     local, _, domain = normalise(text[start:end], casefold=True).text.rpartition("@")
     if domain.rpartition(".")[2] in _NO_TOP_LEVEL:
         return "HANDLE_URL", "file_name"
-    if _USER_OF_URL.search(text, max(0, start - 100), start) or _REMOTE_PATH.match(text, end):
+    if _REMOTE_PATH.match(text, end):
         return "HANDLE_URL", "remote"
     if ".." in local or _masked_before(text, span):
         return "EMAIL_PLACEHOLDER", "masked"

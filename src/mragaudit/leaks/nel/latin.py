@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from mragaudit.leaks.nel.items import Board
+from mragaudit.leaks.nel.items import Board, ItemType
 from mragaudit.leaks.nel.lexicon import Kind, Lexicon, latin_key
 
 _LETTERS = "A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff"
@@ -18,6 +19,8 @@ _WORD = re.compile(rf"[{_LETTERS}]{{1,64}}(?:['-][{_LETTERS}]{{1,64}}){{0,4}}\.?
 _GAP = re.compile(r"[*_`]{0,3} (?:& )?[*_`]{0,3}")
 _NUMBER_BEFORE = re.compile(r"[0-9]{1,5}[A-Za-z]?,? \Z")
 _NUMBER_AFTER = re.compile(r" (?:[Nn]r\.? |[Nn]o\.? |namba )?[0-9]{1,4}[a-z]?(?![0-9])")
+_CODE_AFTER = re.compile(r"[-_]?[0-9]")
+_CODE_BEFORE = re.compile(r"(?:[0-9@#]|(?<!_)_)\Z")
 _FAMILY_PREFIX = re.compile(r"(?:O'|Mc|Mac)[A-Z]|(?:al|Al|el|El)-[A-Z]")
 _PARTICLES = frozenset(
     "von van de der den des del della di da dos du la le zu zum zur vom ten ter bin bint binti ibn ben al el wa".split()
@@ -136,13 +139,6 @@ def _split(text: str, lexicon: Lexicon) -> list[Word]:
         token = match[0]
         if token.endswith(".") and not _keeps_dot(token, lexicon):
             token, end = token[:-1], end - 1
-        code = text[end : end + 1].isdecimal() or (
-            text[end : end + 1] in {"-", "_"} and text[end + 1 : end + 2].isdecimal()
-        )
-        code = code or (
-            start > 0
-            and (text[start - 1].isdecimal() or (text[start - 1] in "@#_" and text[start - 2 : start - 1] != "_"))
-        )
         gap = text[past:start] if past >= 0 else ""
         words.append(
             Word(
@@ -150,7 +146,7 @@ def _split(text: str, lexicon: Lexicon) -> list[Word]:
                 end=end,
                 text=token,
                 kind=_kind(token, lexicon),
-                capital=(token[0].isupper() and not code) or bool(_FAMILY_PREFIX.match(token)),
+                capital=_is_capital(text, (start, end)),
                 joined=past >= 0 and len(gap) < 10 and _GAP.fullmatch(gap) is not None,  # noqa: PLR2004  # longest gap
                 amp="&" in gap,
             )
@@ -159,12 +155,22 @@ def _split(text: str, lexicon: Lexicon) -> list[Word]:
     return words
 
 
+def _is_capital(text: str, span: tuple[int, int]) -> bool:
+    """Whether the word is written like a name: a capital first (or "al-R"), and no part of a code or handle."""
+    start, end = span
+    token = text[start:end]
+    if not token[0].isupper() and _FAMILY_PREFIX.match(token) is None:
+        return False
+    return _CODE_AFTER.match(text, end) is None and _CODE_BEFORE.search(text, max(0, start - 2), start) is None
+
+
 def _keeps_dot(token: str, lexicon: Lexicon) -> bool:
     """Whether the dot belongs to the word: an initial, a title, St."""
     kind = lexicon.latin.get(latin_key(token), Kind.NONE)
     return len(token) == 2 or bool(kind & (Kind.HONORIFIC | Kind.HEAD))  # noqa: PLR2004  # a letter and its dot
 
 
+@lru_cache(maxsize=65536)
 def _kind(token: str, lexicon: Lexicon) -> int:
     key = latin_key(token)
     known = lexicon.latin.get(key, Kind.NONE)
@@ -180,7 +186,7 @@ def _kind(token: str, lexicon: Lexicon) -> int:
     for part in parts:
         surname |= part & (Kind.SURNAME | Kind.SUFFICES)
     word = Kind.WORD if all(part & Kind.WORD for part in parts) else Kind.NONE
-    return given | surname | word | _suffix_kind(key, lexicon)
+    return _suffix_kind(key, lexicon) or given | surname | word
 
 
 def _suffix_kind(key: str, lexicon: Lexicon) -> int:
@@ -210,15 +216,17 @@ def _street(reader: Reader, at: int) -> int:
     return at
 
 
-def _behind_connector(reader: Reader, at: int, *, item: str, rule: str) -> int:
+def _behind_connector(reader: Reader, at: int, *, item: ItemType, rule: str) -> int:
     """Take a word and the capitalised ones behind it, with or without a connector: "University of X", "Mradi wa X"."""
     past = at + 1
     if reader.follows(past) and reader.words[past].text in _CONNECTORS:
         past += 1
         if reader.follows(past) and reader.words[past].text in _CONNECTORS:  # "of the"
             past += 1
-    if not reader.follows(past) or not reader.words[past].capital or reader.words[past].kind & Kind.NOT:
+    if not reader.follows(past) or not reader.words[past].capital:
         return at
+    if reader.words[past].kind & Kind.NOT and past == at + 1:
+        return at  # "Project The"; but "University of Nairobi"
     past = min(reader.chain_end(past), past + 4)
     if (
         reader.follows(past)
@@ -227,7 +235,7 @@ def _behind_connector(reader: Reader, at: int, *, item: str, rule: str) -> int:
         and reader.words[past + 1].capital
     ):
         past += 2
-    reader.board.put("ADDRESS" if item == "ADDRESS" else "ORG_TITLE", reader.span(at, past), rule=rule)
+    reader.board.put(item, reader.span(at, past), rule=rule)
     return past
 
 
@@ -348,17 +356,17 @@ def _given_first(reader: Reader, at: int) -> int:
         past += 1
     family = _family_end(reader, past)
     if family == past and past - at > 1 and reader.words[past - 1].kind & Kind.SURNAME:
-        family, past = past, past - 1
+        family, past = past, past - 1  # the last of several given names is the family name
     if family == past:
         sure = any(word.sure(Kind.GIVEN) for word in reader.words[at:past])
         if sure:
             reader.board.put("PERSON_NAME_AMBIGUOUS", reader.span(at, past), rule="given")
         return past
     certain = _certain(reader.words[at:past], reader.words[past:family])
-    kind, rule = ("PERSON_NAME", "given_family") if certain else ("PERSON_NAME_AMBIGUOUS", "ordinary_words")
-    reader.board.put(
-        "PERSON_NAME" if kind == "PERSON_NAME" else "PERSON_NAME_AMBIGUOUS", reader.span(at, family), rule=rule
-    )
+    if certain:
+        reader.board.put("PERSON_NAME", reader.span(at, family), rule="given_family")
+    else:
+        reader.board.put("PERSON_NAME_AMBIGUOUS", reader.span(at, family), rule="ordinary_words")
     return family
 
 
@@ -428,11 +436,24 @@ def _unknown_given(reader: Reader, at: int) -> int:
         return at
     if word.unknown and reader.board.text.startswith(", ", surname.end) and not surname.kind & Kind.SUFFICES:
         return at  # "Yesterday Weber, Anna"
-    if surname.kind & Kind.SUFFICES:
-        reader.board.put("PERSON_NAME", reader.span(at, second + 1), rule="unknown_family")
-    else:
-        reader.board.put("PERSON_NAME_AMBIGUOUS", reader.span(at, second + 1), rule="unknown_family")
+    item: ItemType = "PERSON_NAME" if surname.kind & Kind.SUFFICES else "PERSON_NAME_AMBIGUOUS"
+    reader.board.put(item, reader.span(at, second + 1), rule="unknown_family")
     return second + 1
+
+
+def _initials(reader: Reader, at: int) -> int:
+    """Take "J. R. Smith": letters with dots before a surname that is no ordinary word."""
+    past = at
+    while past < at + 3 and (past == at or reader.follows(past)) and reader.words[past].text[1:] == ".":
+        if not reader.words[past].initial:
+            break
+        past += 1
+    if past == at or not reader.follows(past) or not reader.words[past].sure(Kind.SURNAME):
+        return at
+    if not reader.words[past].capital:
+        return at
+    reader.board.put("PERSON_NAME", reader.span(at, past + 1), rule="initials")
+    return past + 1
 
 
 def _single(reader: Reader, at: int) -> int:
@@ -454,5 +475,6 @@ _RULES: tuple[Callable[[Reader, int], int], ...] = (
     _given_first,
     _family_first,
     _unknown_given,
+    _initials,
     _single,
 )

@@ -130,9 +130,9 @@ class HanLexicon:
     transliteration: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Lexicon:
-    """Everything that the rules look up."""
+    """Everything that the rules look up; equal to itself alone, so that look-ups can be kept by lexicon."""
 
     latin: Mapping[str, int]
     label: re.Pattern[str]
@@ -329,7 +329,7 @@ def _alternatives(labels: Iterable[str]) -> str:
 
 def _phrase_pattern(phrases: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern for whole phrases in text with folded case."""
-    forms = sorted({normalise(phrase, casefold=True).text for phrase in phrases}, key=len, reverse=True)
+    forms = sorted({normalise(phrase, casefold=True).text for phrase in phrases}, key=lambda form: (-len(form), form))
     latin = "|".join(re.escape(form).replace(r"\ ", " ") for form in forms if form[0] < "\u0530")
     others = "|".join(re.escape(form).replace(r"\ ", " ") for form in forms if form[0] >= "\u3000") or r"(?!)"
     middle = "|".join(re.escape(form).replace(r"\ ", " ") for form in forms if "\u0530" <= form[0] < "\u3000")

@@ -32,10 +32,7 @@ def find(board: Board, lexicon: Lexicon) -> None:
 def _made_of(words: list[str], wanted: frozenset[str], *, lexicon: Lexicon) -> bool:
     """Whether one word at least is wanted and the others may stand beside it; Chinese is compared by its ending."""
     if len(words) == 1 and _HAN.match(words[0]):
-        core = next(
-            (words[0].removeprefix(filler) for filler in lexicon.tag_fillers if words[0].startswith(filler)), ""
-        )
-        return words[0] in wanted or core in wanted
+        return words[0] in wanted or any(words[0].removeprefix(filler) in wanted for filler in lexicon.tag_fillers)
     known = wanted | lexicon.tag_fillers
     return any(word in wanted for word in words) and all(word in known for word in words)
 
@@ -45,9 +42,11 @@ def find_names(board: Board, lexicon: Lexicon) -> None:
     folded = normalise(board.text, casefold=True, keep_lines=True)
     for match in lexicon.placeholder_names.finditer(folded.text):
         board.put("PERSON_NAME_PLACEHOLDER", folded.original_span(*match.span()), rule="convention")
+    fields: set[int] = set()
     for match in lexicon.field_names.finditer(folded.text):
         start, end = folded.original_span(*match.span())
-        if start in board.labelled:
+        if start in board.labelled or start - 1 in fields:
             board.put("PERSON_NAME_PLACEHOLDER", (start, end), rule="field")
+            fields.add(end)
     for match in _SEVERAL_X.finditer(board.text):
         board.put("PERSON_NAME_PLACEHOLDER", match.span(), rule="crosses")
