@@ -63,8 +63,6 @@ def _targets_retrieved(cell: Cell, rows: GridRows) -> Iterator[tuple[str, float 
     for row in rows.candidates.get(cell.cell_id, ()):
         if row.member:
             yield row.doc_id, None if row.retrieved is None else float(row.retrieved)
-    for answer in rows.benign.get(cell.cell_id, ()):
-        yield f"{answer.doc_id}/{answer.question}", float(answer.gold_rank is not None)
 
 
 def _named_entities(types: frozenset[str]) -> Callable[[Cell, GridRows], Iterator[tuple[str, float | None]]]:
