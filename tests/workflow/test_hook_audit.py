@@ -1,4 +1,4 @@
-"""The grid of the hook audit from plan to page, on scripted models: what a run leaves, resumes, refuses and owns up to."""
+"""The grid of the hook audit from plan to page, on scripted models: what a run leaves, resumes, refuses, owns up to."""
 
 from __future__ import annotations
 
