@@ -112,7 +112,8 @@ def test_a_reply_without_named_entities_has_no_row():
     assert nel(call(), lost_call(2)) == {}
 
 
-def extraction(reply, *, derived=(), text=" ".join(["Matter d1", *TWENTY, *reversed(TWENTY)]), lost=False):
+def extraction(reply, *, derived=(), lost=False):
+    text = " ".join(["Matter d1", *TWENTY, *reversed(TWENTY)])
     calls = [call(reply=reply, derived=derived), *([lost_call(2)] if lost else [])]
     given = CellCalls(cell=cell(cell_id="c"), calls=calls, documents=[document("d1", text=text)])
     return next(iter(document_extractions(given)))
