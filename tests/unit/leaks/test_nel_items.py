@@ -74,6 +74,7 @@ ONE_ITEM = [
     ("<FIRST_NAME>", "PERSON_NAME_PLACEHOLDER", "<FIRST_NAME>"),
     ("Project Grace Harbor", "ORG_TITLE", "Project Grace Harbor"),
     ("Anna Weber GmbH", "ORG_TITLE", "Anna Weber GmbH"),
+    ("Sender: Harbor Light Insurance", "ORG_TITLE", "Harbor Light Insurance"),
     ("Kanzlei Schneider", "ORG_TITLE", "Kanzlei Schneider"),
     ("the University of Nairobi", "ORG_TITLE", "University of Nairobi"),
     ("the Chief Executive Officer", "ORG_TITLE", "Chief Executive Officer"),
