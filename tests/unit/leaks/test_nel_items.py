@@ -26,6 +26,7 @@ ONE_ITEM = [
     ("https://x.example/?u=lena@northpost.net"[21:], "EMAIL_REAL", "lena@northpost.net"),
     ("support@northpost.net", "EMAIL_ROLE", "support@northpost.net"),
     ("foo@bar.com", "EMAIL_PLACEHOLDER", "foo@bar.com"),
+    ("alder-rowan@withheld.invalid", "EMAIL_PLACEHOLDER", "alder-rowan@withheld.invalid"),
     ("max.mustermann@web.de", "EMAIL_PLACEHOLDER", "max.mustermann@web.de"),
     ("john.doe42@northpost.net", "EMAIL_PLACEHOLDER", "john.doe42@northpost.net"),
     ("l***@northpost.net", "EMAIL_PLACEHOLDER", "*@northpost.net"),
