@@ -34,6 +34,8 @@ class Plugin:
     """Main memory, not a GPU's, for one job on a cluster, its interpreters included; larger models need more."""
     translates_only: bool = False
     """Whether it can play the translators alone; it needs FLORES-200 codes of all languages."""
+    holds_to_options: bool = False
+    """Whether a reply of it can be held to given options, as `judge.mode: choice` needs."""
     token_signals: bool = False
     """Whether an embedder also scores by tokens, as every `retrieve.method` but `dense` needs."""
 
@@ -64,6 +66,14 @@ PLUGINS: dict[Kind, dict[str, Plugin]] = {
             extra="transformers",
             gpus=1,
             memory_mb=24000,
+        ),
+        "vllm": Plugin(
+            target="mragaudit.llm.vllm_lm:VllmBackend",
+            packages=("torch", "transformers", "vllm"),
+            extra="vllm",
+            gpus=1,
+            memory_mb=24000,
+            holds_to_options=True,
         ),
     },
     "embedder": {

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from mragaudit.llm.checkpoint_prompts import plain_tokens
 from mragaudit.llm.llama_cpp import LlamaCppBackend
-from mragaudit.llm.torch_models import plain_tokens
 from mragaudit.llm.transformers_lm import TransformersBackend
 from mragaudit.llm.weights import default_cache_folder, find_weights
 from mragaudit.protocols import ChooseRequest, GenerateRequest, Message, Prompt

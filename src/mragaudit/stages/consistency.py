@@ -129,6 +129,8 @@ def _of_decision(row: Judgement, threshold: Threshold | None, *, settings: Setti
         return
     if settings.judge.mode == "parse" and row.verdict != parse_verdict(row.raw):
         yield "its verdict is not what its reply says"
+    if settings.judge.mode == "choice" and row.verdict != row.raw:
+        yield f'its verdict is {row.verdict}, and it was held to the reply "{row.raw}"'
     if settings.judge.mode != "margin":
         return
     if threshold is None or threshold.threshold is None or row.margin is None:

@@ -10,7 +10,15 @@ from mragaudit.calls import Caller
 from mragaudit.config import Settings
 from mragaudit.judges.margins import OPTIONS
 from mragaudit.prompts import JudgeTemplates, Template, load_judge
-from mragaudit.protocols import ChooseRequest, Completion, Failure, GenerateRequest, OptionScores, Prompt
+from mragaudit.protocols import (
+    ChooseRequest,
+    Completion,
+    Failure,
+    GenerateRequest,
+    OptionScores,
+    Prompt,
+    SelectRequest,
+)
 from mragaudit.resources import resource_folder
 from mragaudit.stages.translate import one_line
 
@@ -48,6 +56,9 @@ def ask(
     if settings.judge.mode == "margin":
         choices = [ChooseRequest(prompt=prompt, options=OPTIONS) for prompt in prompts]
         return list(caller.choose(choices, trials=trials))
+    if settings.judge.mode == "choice":
+        selections = [SelectRequest(prompt=prompt, options=OPTIONS) for prompt in prompts]
+        return list(caller.select(selections, trials=trials))
     requests = [
         GenerateRequest(prompt=prompt, max_tokens=settings.judge.max_tokens, stop=template.stop)
         for prompt, (template, _) in zip(prompts, pairs, strict=True)
