@@ -138,6 +138,6 @@ def answer_text(text: str, *, stops: Sequence[str]) -> str:
 
     Without a stop string, a last character of which not all bytes came is left out.
     """
-    places = [place for stop in stops if (place := text.find(stop)) >= 0]
+    places = [place for stop in stops if stop and (place := text.find(stop)) >= 0]
     whole = text[: min(places)] if places else text.rstrip("\ufffd")
     return whole.strip()

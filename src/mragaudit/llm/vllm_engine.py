@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Literal
@@ -105,18 +106,15 @@ class Engine:
         parallel = import_package("vllm.distributed.parallel_state", extra=EXTRA)
         if parallel.model_parallel_is_initialized():
             raise BackendError("vLLM runs one engine a process, and one is open in this; close it first")
-        transformers = import_package("transformers", extra=EXTRA)
         torch = import_package("torch", extra=EXTRA)
-        limits = _model_config(checkpoint)
+        torch.set_num_threads(loading.threads)
+        arguments = _engine_arguments(checkpoint, loading=loading)
         try:
-            self.tokenizer = transformers.AutoTokenizer.from_pretrained(
-                checkpoint.folder, local_files_only=True, trust_remote_code=False
-            )
-            arguments = _engine_arguments(checkpoint, loading=loading, limits=limits)
-            self._engine = vllm.LLMEngine.from_engine_args(vllm.EngineArgs(**arguments))
-        except (OSError, ValueError, KeyError, RuntimeError, ImportError, torch.OutOfMemoryError) as error:
+            with _loading(checkpoint):
+                self._engine = vllm.LLMEngine.from_engine_args(vllm.EngineArgs(**arguments))
+        except BaseException:
             parallel.cleanup_dist_env_and_memory()
-            raise BackendError(f"model {checkpoint.name}: vLLM cannot load {checkpoint.folder}: {error}") from error
+            raise
         self.context_tokens = int(self._engine.model_config.max_model_len)
         self._vllm = vllm
         self._out_of_memory = torch.OutOfMemoryError
@@ -180,13 +178,31 @@ class Engine:
             ) from error
 
 
+def load_tokenizer(checkpoint: Checkpoint) -> Any:
+    """Return the checkpoint's tokenizer; raises MissingPackageError, and BackendError where it cannot be loaded."""
+    transformers = import_package("transformers", extra=EXTRA)
+    with _loading(checkpoint):
+        return transformers.AutoTokenizer.from_pretrained(
+            checkpoint.folder, local_files_only=True, trust_remote_code=False
+        )
+
+
+@contextmanager
+def _loading(checkpoint: Checkpoint) -> Iterator[None]:
+    """Turn what fails while files are read and memory is taken into a BackendError."""
+    safetensors = import_package("safetensors", extra=EXTRA)
+    try:
+        yield
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError, safetensors.SafetensorError) as error:
+        raise BackendError(f"model {checkpoint.name}: vLLM cannot load {checkpoint.folder}: {error}") from error
+
+
 def _imported(loading: Loading) -> Any:
     """Return vLLM, imported under the settings that we need."""
-    wanted = {**ENVIRONMENT, BATCH_INVARIANT: str(int(loading.batch_invariant))}
-    # Some of vLLM's modules keep the value that they find when they are imported.
-    if "vllm" in sys.modules and os.environ.get(BATCH_INVARIANT, "0") != wanted[BATCH_INVARIANT]:
-        raise BackendError("batch_invariant: vLLM is loaded in this process with another value; one process, one value")
-    os.environ.update(wanted)
+    mode = str(int(loading.batch_invariant))
+    loaded_in = os.environ.get(BATCH_INVARIANT, "0") if "vllm" in sys.modules else mode
+    if loaded_in == mode:
+        os.environ.update({**ENVIRONMENT, BATCH_INVARIANT: mode})
     for name, value in {**PREFERENCES, "OMP_NUM_THREADS": str(loading.threads)}.items():
         os.environ.setdefault(name, value)
     vllm = import_package("vllm", extra=EXTRA)
@@ -195,6 +211,9 @@ def _imported(loading: Loading) -> Any:
         raise BackendError(
             f"batch_invariant: vLLM has this mode on GPUs, and here it runs on {platform.device_name}; leave it out"
         )
+    # Some of vLLM's modules keep the value that they find when they are imported.
+    if loaded_in != mode:
+        raise BackendError("batch_invariant: vLLM was loaded in this process with another value; one process, one mode")
     return vllm
 
 
@@ -204,7 +223,8 @@ def _model_config(checkpoint: Checkpoint) -> dict[str, Any]:
     return {**whole, **whole.get("text_config", {})}
 
 
-def _engine_arguments(checkpoint: Checkpoint, *, loading: Loading, limits: Mapping[str, Any]) -> dict[str, Any]:
+def _engine_arguments(checkpoint: Checkpoint, *, loading: Loading) -> dict[str, Any]:
+    limits = _model_config(checkpoint)
     own = limits.get("max_position_embeddings") or loading.context_tokens
     cache_bytes = None if loading.kv_cache_gb is None else int(loading.kv_cache_gb * BYTES_PER_GB)
     return {

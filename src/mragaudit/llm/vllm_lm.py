@@ -17,7 +17,7 @@ from mragaudit.llm.checkpoint_prompts import (
     require_options,
 )
 from mragaudit.llm.checkpoints import checkpoint_identity, find_checkpoint
-from mragaudit.llm.vllm_engine import Dtype, Engine, EngineAnswer, EngineCall, Loading
+from mragaudit.llm.vllm_engine import Dtype, Engine, EngineAnswer, EngineCall, Loading, load_tokenizer
 from mragaudit.protocols import (
     ChooseRequest,
     Completion,
@@ -95,10 +95,10 @@ class VllmBackend:
             batch_invariant=batch_invariant,
         )
         self.meter = Meter()
-        self._engine = Engine(checkpoint, loading=loading, meter=self.meter)
-        self._tokenizer = self._engine.tokenizer
+        self._tokenizer = load_tokenizer(checkpoint)
         if rendering == "chat":
             require_chat_template(self._tokenizer, checkpoint=checkpoint)
+        self._engine = Engine(checkpoint, loading=loading, meter=self.meter)
         self._reader = PromptReader(
             self._tokenizer, chat=rendering == "chat", context_tokens=self._engine.context_tokens
         )
