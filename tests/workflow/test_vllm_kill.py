@@ -93,6 +93,7 @@ def test_a_stage_on_vllm_that_is_killed_loses_nothing_and_flips_no_more_than_a_r
     tiny_qwen2: Path, tmp_path: Path
 ) -> None:
     settings = _settings(tiny_qwen2)
+    (tmp_path / "unbroken").mkdir()
     Pipeline(tmp_path / "unbroken", settings).before("calibrate")
     runs = {}
     for name in ("unbroken", "repeat", "killed"):

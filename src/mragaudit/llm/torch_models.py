@@ -129,13 +129,13 @@ def load_checkpoint(checkpoint: Checkpoint, *, kind: ModelClass, loading: Loadin
         )
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, safetensors.SafetensorError) as error:
         raise BackendError(f"model {checkpoint.name}: transformers cannot load {checkpoint.folder}: {error}") from error
-    _require_all_weights(report["missing_keys"], checkpoint=checkpoint)
+    require_all_weights(report["missing_keys"], checkpoint=checkpoint)
     logger.info("model %s: sha256 %s, %s on %s", checkpoint.name, checkpoint.sha256, model.dtype, device)
     return _made_greedy(model.eval(), tokenizer, checkpoint=checkpoint, transformers=transformers)
 
 
-def _require_all_weights(missing: Collection[str], *, checkpoint: Checkpoint) -> None:
-    """Raise BackendError where weights are missing: transformers would go on with random numbers in their place."""
+def require_all_weights(missing: Collection[str], *, checkpoint: Checkpoint) -> None:
+    """Raise BackendError where weights are missing: engines go on with whatever numbers are in their place."""
     if missing:
         raise BackendError(
             f"model {checkpoint.name}: {len(missing)} weights of the architecture are not in {checkpoint.folder}, "

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from mragaudit.errors import BackendError, ConfigError
 from mragaudit.llm.checkpoints import Checkpoint
+from mragaudit.llm.torch_models import require_all_weights
 from mragaudit.protocols import Meter
 from mragaudit.registry import import_package
 
@@ -109,6 +110,7 @@ class Engine:
         torch = import_package("torch", extra=EXTRA)
         torch.set_num_threads(loading.threads)
         arguments = _engine_arguments(checkpoint, loading=loading)
+        check_weights(checkpoint)
         try:
             with _loading(checkpoint):
                 self._engine = vllm.LLMEngine.from_engine_args(vllm.EngineArgs(**arguments))
@@ -187,14 +189,44 @@ def load_tokenizer(checkpoint: Checkpoint) -> Any:
         )
 
 
+def check_weights(checkpoint: Checkpoint) -> None:
+    """Raise BackendError for a checkpoint that lacks weights of its architecture, by the names in its files alone.
+
+    vLLM itself looks for all weights only outside linear and embedding layers. A checkpoint that is quantised, or of
+    a kind that transformers does not know, cannot be checked like this, which is logged.
+    """
+    transformers = import_package("transformers", extra=EXTRA)
+    if "quantization_config" in _model_config(checkpoint):
+        logger.warning("model %s: quantised, so not checked for missing weights", checkpoint.name)
+        return
+    try:
+        _, report = transformers.AutoModelForCausalLM.from_pretrained(
+            checkpoint.folder,
+            device_map="meta",
+            use_safetensors=True,
+            output_loading_info=True,
+            local_files_only=True,
+            trust_remote_code=False,
+        )
+    except _loading_errors() as error:
+        logger.warning("model %s: not checked for missing weights (%s)", checkpoint.name, error)
+        return
+    require_all_weights(report["missing_keys"], checkpoint=checkpoint)
+
+
 @contextmanager
 def _loading(checkpoint: Checkpoint) -> Iterator[None]:
     """Turn what fails while files are read and memory is taken into a BackendError."""
-    safetensors = import_package("safetensors", extra=EXTRA)
     try:
         yield
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError, safetensors.SafetensorError) as error:
+    except _loading_errors() as error:
         raise BackendError(f"model {checkpoint.name}: vLLM cannot load {checkpoint.folder}: {error}") from error
+
+
+def _loading_errors() -> tuple[type[Exception], ...]:
+    """Return what is raised for files that are damaged or of an unknown kind, and for memory that is not there."""
+    safetensors = import_package("safetensors", extra=EXTRA)
+    return (OSError, ValueError, KeyError, RuntimeError, ImportError, safetensors.SafetensorError)
 
 
 def _imported(loading: Loading) -> Any:
