@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS_OF_MAKE_TEST = ("build.txt", "run.txt", "test.txt")
-LOCKS = (*LOCKS_OF_MAKE_TEST, "models.txt")
+LOCKS = (*LOCKS_OF_MAKE_TEST, "models.txt", "vllm.txt")
 
 
 def load_check_lock() -> ModuleType:
