@@ -187,7 +187,7 @@ def test_closing_the_iterator_drops_the_calls_under_way(backend: VllmBackend) ->
 
 
 def test_the_chat_rendering_gives_the_engine_the_tokens_of_the_models_own_template(backend: VllmBackend) -> None:
-    reader = PromptReader(backend._tokenizer, chat=True, context_tokens=CONTEXT_TOKENS)
+    reader = PromptReader(backend._tokenizer, name="tiny", chat=True, context_tokens=CONTEXT_TOKENS)
     question = prompt(0).messages[-1].content
     plan = reader.plan(prompt(0), 0)
     assert plan.text == (
