@@ -13,7 +13,7 @@ TOOL = Path(__file__).parents[2] / "tools" / "gguf_to_safetensors.py"
 EXAMPLES = (("France", "Paris"), ("Italy", "Rome"), ("Egypt", "Cairo"))
 COUNTRIES = ("Japan", "Kenya", "Spain", "Germany", "China", "Brazil", "Norway", "Canada")
 LLAMA_ANSWERS = ("Tokyo", "Nairobi", "Madrid", "Berlin", "Beijing", "Sao Paulo", "Oslo", "Toronto")
-"""Of the GGUF itself under llama-cpp-python 0.3.34; the last is a near tie with Montreal."""
+"""Of the GGUF itself under llama-cpp-python 0.3.36; the last is a near tie with Montreal."""
 NEAR_TIE_NATS = 0.5
 """Log-probabilities of whole answers differed by up to 0.32 between llama.cpp and transformers (decision 0012)."""
 

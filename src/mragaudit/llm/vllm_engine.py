@@ -199,6 +199,7 @@ def check_weights(checkpoint: Checkpoint) -> None:
     if "quantization_config" in _model_config(checkpoint):
         logger.warning("model %s: quantised, so not checked for missing weights", checkpoint.name)
         return
+    transformers.utils.logging.disable_progress_bar()
     try:
         _, report = transformers.AutoModelForCausalLM.from_pretrained(
             checkpoint.folder,
