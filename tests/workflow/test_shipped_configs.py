@@ -15,6 +15,7 @@ from pipeline import REPOSITORY
 from mragaudit.config import Needs, load_settings, read_settings, stage_needs
 from mragaudit.config.load import merge
 from mragaudit.judges.guards import load_guard
+from mragaudit.registry import checked_options
 from mragaudit.stages.reporting import published_beside
 
 pytestmark = pytest.mark.workflow
@@ -141,9 +142,11 @@ def test_what_departs_from_the_published_settings_is_named() -> None:
 def test_the_backend_of_the_published_config_changes_by_one_line() -> None:
     text = (CONFIGS / "published.yaml").read_text(encoding="utf-8")
     [line] = [line for line in text.splitlines() if line.strip().startswith("backend: transformers")]
-    roles = load_settings(yaml.safe_load(text.replace(line, "    backend: llama_cpp"))).roles
+    roles = load_settings(yaml.safe_load(text.replace(line, "    backend: vllm"))).roles
     language_models = (roles.translator, roles.back_translator, roles.judge, roles.generator)
-    assert {role.backend for role in language_models} == {"llama_cpp"}
+    assert {role.backend for role in language_models} == {"vllm"}
+    for role in language_models:
+        checked_options("llm", "vllm", options={"model": role.model, **role.options})
 
 
 @pytest.mark.parametrize("name", [name for name in RUNS if name.partition("/")[0] == "guards"])

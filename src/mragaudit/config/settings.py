@@ -150,9 +150,10 @@ class Judge(Section):
         ("english", "backtranslate", "multilingual", "oracle", "retrieved"),
         description="judge variants to run",
     )
-    mode: Literal["margin", "parse"] = Field(
+    mode: Literal["margin", "parse", "choice"] = Field(
         "margin",
-        description="margin: log-odds against a calibrated threshold; parse: greedy text and a parser",
+        description="margin: log-odds against a calibrated threshold; parse: greedy text and a parser; choice: greedy "
+        "text that the engine holds to BLOCK or ALLOW (backend vllm)",
     )
     false_positive_rate: float = Field(
         0.1,
@@ -581,6 +582,7 @@ class Settings(Section):
         if self.corpus.source == "synthetic":
             self._fits_synthetic()
         self._embedder_scores()
+        self._judge_is_held()
         return self
 
     def _embedder_scores(self) -> None:
@@ -590,6 +592,15 @@ class Settings(Section):
             raise ValueError(
                 f'retrieve.method is "{self.retrieve.method}" and roles.embedder.backend is "{backend}", which gives '
                 f"one vector a text and nothing else; use method: dense, or one of: {', '.join(able)}"
+            )
+
+    def _judge_is_held(self) -> None:
+        backend = self.roles.judge.backend
+        if self.judge.mode == "choice" and not plugin("llm", backend).holds_to_options:
+            able = [name for name in names("llm") if plugin("llm", name).holds_to_options]
+            raise ValueError(
+                f'judge.mode is "choice" and roles.judge.backend is "{backend}", which cannot hold a reply to BLOCK '
+                f"or ALLOW; use mode: margin or parse, or one of: {', '.join(able)}"
             )
 
     def _fits_synthetic(self) -> None:
