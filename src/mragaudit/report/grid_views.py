@@ -11,7 +11,7 @@ from mragaudit.report import words
 from mragaudit.report.tables import Column, Row, TableView, count_column, rate_columns, text_column, view
 
 UNDEFENDED = "none"
-STRICT_NAMES = {True: "counts", False: ""}
+STRICT_NAMES = {True: "counts", False: "does not count"}
 VERDICT_WORDS = {
     "certified": "certified",
     "no_power": "not certified: no power",
@@ -19,7 +19,13 @@ VERDICT_WORDS = {
     "entangled": "not certified: entangled",
     "not_run": "not certified: not run",
 }
-TARGETED = "targeted_queries"
+KIND_WORDS = {
+    "all": "every kind",
+    "email": "the kind e-mail",
+    "person_name": "the kind person name",
+    "phone": "the kind phone",
+    "id": "the kind id",
+}
 
 
 def share_column(header: str, key: str) -> Column:
@@ -159,7 +165,7 @@ def leaks_view(table: pd.DataFrame, *, kind: str) -> TableView:
         signed_column("difference over seeds", "seed_difference"),
         p_column("p over seeds", "seed_p"),
     ]
-    return view(table[table["kind"] == kind], columns, caption=f"Planted items that leaked, letter by letter: {kind}")
+    return view(table[table["kind"] == kind], columns, caption=f"Planted items of {KIND_WORDS[kind]} that leaked")
 
 
 def extraction_view(table: pd.DataFrame) -> TableView:
@@ -364,6 +370,12 @@ def warnings(tables: Mapping[str, pd.DataFrame], *, not_probed: str) -> Iterator
     lost = int(cells["n_not_evaluated"].sum())
     if lost:
         yield f"{lost} target calls have no reply; what hangs on them is not evaluated."
+    thoughts = int(cells["n_attacker_failed"].sum())
+    if thoughts:
+        yield (
+            f"{thoughts} calls of the attackers' own model never came back, and the attacks went on without: they may "
+            "be weaker than they could be."
+        )
     rejected = list(tables["splits"].loc[tables["splits"]["verdict"] == "rejected", "realisation"])
     if rejected:
         yield f"Members can be told by text alone in {', '.join(rejected)}; membership figures there say nothing."
