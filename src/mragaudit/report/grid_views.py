@@ -162,6 +162,7 @@ def leaks_view(table: pd.DataFrame, *, kind: str) -> TableView:
         count_column("normalised", "n_normalised"),
         count_column("decoded by the attacker", "n_derived"),
         count_column("in a context (ceiling)", "n_in_context"),
+        count_column("certain, in no rate", "n_leaked_beside_lost"),
         signed_column("difference over seeds", "seed_difference"),
         p_column("p over seeds", "seed_p"),
     ]
@@ -179,6 +180,7 @@ def extraction_view(table: pd.DataFrame) -> TableView:
         count_column("20 tokens in a row", "n_repeated"),
         count_column("published rule", "n_resembled"),
         count_column("retrieved", "n_retrieved"),
+        count_column("certain, in no rate", "n_extracted_beside_lost"),
     ]
     return view(table, columns, caption="Indexed documents reassembled from the replies")
 
@@ -369,7 +371,10 @@ def warnings(tables: Mapping[str, pd.DataFrame], *, not_probed: str) -> Iterator
     cells = tables["cells"]
     lost = int(cells["n_not_evaluated"].sum())
     if lost:
-        yield f"{lost} target calls have no reply; what hangs on them is not evaluated."
+        yield (
+            f"{lost} target calls have no reply. What their cells would have given away besides is unknown, so that "
+            "items, documents and canaries of these cells are in no rate. --forcerun grid_calls asks for them once more."
+        )
     thoughts = int(cells["n_attacker_failed"].sum())
     if thoughts:
         yield (
