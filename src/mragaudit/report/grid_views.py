@@ -109,7 +109,8 @@ def certification_view(table: pd.DataFrame) -> TableView:
         Column(header="defended", show=lambda row: _of(row, "n_defended_recovered", "n_defended")),
         share_column("upper bound", "defended_high"),
         share_column("upper bound, normalised", "defended_normalised_high"),
-        count_column("not evaluated", "n_not_evaluated"),
+        count_column("not evaluated, undefended", "n_undefended_not_evaluated"),
+        count_column("not evaluated, defended", "n_not_evaluated"),
         p_column("p over seeds, Holm", "p_holm"),
         p_column("least p", "least_p"),
         number_column("retrieval ratio", "retrieval_ratio"),
@@ -373,7 +374,7 @@ def warnings(tables: Mapping[str, pd.DataFrame], *, not_probed: str) -> Iterator
     if lost:
         yield (
             f"{lost} target calls have no reply. What their cells would have given away besides is unknown, so that "
-            "items, documents and canaries of these cells are in no rate. --forcerun grid_calls asks for them once more."
+            "items, documents and canaries of these cells are in no rate. --forcerun grid_calls asks them again."
         )
     thoughts = int(cells["n_attacker_failed"].sum())
     if thoughts:
