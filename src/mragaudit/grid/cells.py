@@ -91,10 +91,13 @@ def _adaptive(settings: HookAudit) -> Iterator[Cell]:
 
 
 def _controls(settings: HookAudit) -> Iterator[Cell]:
-    """Yield a cell for every extraction attack before a generator that echoes, and before one that is blind."""
+    """Yield a cell for every extraction attack before a generator that echoes, and before one that is blind.
+
+    A grid without any has the controls of the attack on canaries, since nothing is reported without controls.
+    """
     undefended = arms_of(settings, [[UNDEFENDED]])[0]
     realisation = next(iter(corpus_realisations(settings)))
-    attacks = [name for name in settings.attacks if name != MEMBERSHIP]
+    attacks = [name for name in settings.attacks if name != MEMBERSHIP] or [settings.canaries.attack]
     purposes: tuple[Purpose, ...] = ("positive_control", "negative_control")
     for purpose, attack in product(purposes, attacks):
         yield _cell(purpose, realisation, settings.modes[0], undefended, attack, budget=settings.budget)

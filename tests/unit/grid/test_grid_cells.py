@@ -79,3 +79,8 @@ def test_all_arms_of_an_attack_share_a_shard():
         shards.setdefault((cell.purpose, cell.realisation, cell.mode, cell.attack), set()).add(shard_of(cell, 4))
     assert all(len(found) == 1 for found in shards.values())
     assert set().union(*shards.values()) == {0, 1, 2, 3}
+
+
+def test_a_grid_of_membership_alone_has_controls_as_well():
+    cells = plan_cells(load_settings({"hook_audit": {"attacks": ["mi"]}}).hook_audit)
+    assert {cell.attack for cell in cells if cell.purpose == "positive_control"} == {"ps"}
