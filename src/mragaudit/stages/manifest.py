@@ -39,7 +39,7 @@ PACKAGES = (
     "pandas",
     "matplotlib",
 )
-STAGE_ORDER = ("index", "translate", "backtranslate", "retrieve", "calibrate", "judge", "generate")
+STAGE_ORDER = ("index", "translate", "backtranslate", "retrieve", "calibrate", "judge", "generate", "grid_calls")
 LATER = frozenset({"manifest.json", "report.html"})
 """Files that are made from the manifest, or are it."""
 
