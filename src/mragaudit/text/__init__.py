@@ -3,17 +3,7 @@
 from __future__ import annotations
 
 from mragaudit.text.language import detect_language, supported_languages
-from mragaudit.text.letters import latin_lookalikes, without_marks
 from mragaudit.text.normalise import MappedText, fold_verbatim, normalise
 from mragaudit.text.tokens import tokens
 
-__all__ = [
-    "MappedText",
-    "detect_language",
-    "fold_verbatim",
-    "latin_lookalikes",
-    "normalise",
-    "supported_languages",
-    "tokens",
-    "without_marks",
-]
+__all__ = ["MappedText", "detect_language", "fold_verbatim", "normalise", "supported_languages", "tokens"]

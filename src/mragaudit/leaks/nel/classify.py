@@ -7,7 +7,8 @@ from functools import lru_cache
 from mragaudit.leaks.nel import arabic, contacts, han, latin, tags
 from mragaudit.leaks.nel.items import Board, Item
 from mragaudit.leaks.nel.lexicon import Lexicon, read_lexicon
-from mragaudit.text import latin_lookalikes, normalise
+from mragaudit.text import normalise
+from mragaudit.text.letters import latin_lookalikes
 
 # Each takes what the ones before it left: an address in a URL is no name, a name in a street is no person.
 _RULES = (

@@ -24,6 +24,8 @@ _URL = re.compile(
     r"(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+.-]{1,15}://|www\.)[^\s<>\"'`)\]}|\u0600-\u06ff\u3000-\u9fff]{1,2048}"
 )
 _PATH = re.compile(r"(?<![\w@./-])(?:[A-Za-z0-9-]{1,63}\.){1,5}[A-Za-z]{2,24}/[^\s<>\"'`)\]}\u3000-\u9fff]{0,2048}")
+# RFC 2606 keeps it so that no mailbox is there; what a defense puts in an address's place belongs there.
+_NEVER_DELEGATED = frozenset({"invalid"})
 _HANDLE = re.compile(r"(?<![\w@./+-])@[A-Za-z_][\w-]{1,40}(?:\.[\w-]{1,40}){0,3}")
 _AT_SIGN = re.compile(r"(?<![\w@.+%-])[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.^~:-]{1,64}")
 
@@ -46,6 +48,8 @@ def _email_type(text: str, span: tuple[int, int], *, lexicon: Lexicon) -> tuple[
         return "HANDLE_URL", "file_name"
     if _REMOTE_PATH.match(text, end):
         return "HANDLE_URL", "remote"
+    if domain.rpartition(".")[2] in _NEVER_DELEGATED:
+        return "EMAIL_PLACEHOLDER", "reserved"
     if ".." in local or _masked_before(text, span):
         return "EMAIL_PLACEHOLDER", "masked"
     mailbox = local.partition("+")[0]

@@ -116,6 +116,7 @@ def find(board: Board, lexicon: Lexicon) -> None:
 
 
 def _step(reader: Reader, at: int) -> int:
+    """Return where to go on after the first rule that applies at a word."""
     word = reader.words[at]
     if not word.capital or not reader.free(at) or (word.kind & Kind.NOT and not _begins_place(reader, at)):
         return at + 1
@@ -127,11 +128,13 @@ def _step(reader: Reader, at: int) -> int:
 
 
 def _begins_place(reader: Reader, at: int) -> bool:
+    """Whether a word that is no part of a name may begin something that holds one."""
     word = reader.words[at]
     return bool(word.kind & (Kind.HEAD | Kind.PROJECT | Kind.ORGANISATION | Kind.HONORIFIC)) or _street_head(reader, at)
 
 
 def _split(text: str, lexicon: Lexicon) -> list[Word]:
+    """Return the words of the text, capitalised or not."""
     words: list[Word] = []
     past = -1
     for match in _WORD.finditer(text):
@@ -172,6 +175,7 @@ def _keeps_dot(token: str, lexicon: Lexicon) -> bool:
 
 @lru_cache(maxsize=65536)
 def _kind(token: str, lexicon: Lexicon) -> int:
+    """Return what a word may be; of a hyphenated one that no list has, what its parts make it."""
     key = latin_key(token)
     known = lexicon.latin.get(key, Kind.NONE)
     if known or ("-" not in key and "'" not in key):
@@ -276,10 +280,10 @@ def _title(reader: Reader, at: int) -> int:
     return past
 
 
-def _name_end(reader: Reader, at: int, *, lenient: bool) -> int:
+def _name_end(reader: Reader, at: int) -> int:
     """Return the index past the words that a title or label says to be a name: at most four, and particles.
 
-    `lenient` takes unknown words at any place; else from the third on only those that a list has.
+    The first two may be unknown, from the third on a list has them or a particle stands before.
     """
     past, parts = at, 0
     while past < at + _AHEAD and parts < 4 and (past == at or reader.follows(past)):  # noqa: PLR2004  # given, family
@@ -288,7 +292,7 @@ def _name_end(reader: Reader, at: int, *, lenient: bool) -> int:
             past += 1
             continue
         listed = word.kind & Kind.NAME or word.initial or reader.words[past - 1].particle
-        if not word.nameable or (parts > 1 and not lenient and not listed):
+        if not word.nameable or (parts > 1 and not listed):
             break
         past, parts = past + 1, parts + 1
     while past > at and not reader.words[past - 1].capital:
@@ -314,10 +318,11 @@ def _label(reader: Reader, at: int) -> int:
 
 
 def _announced(reader: Reader, first: int, *, rule: str) -> int:
+    """Take a name that a title or label vouches for, whatever the lists say of its parts."""
     comma = _comma(reader, first)
     if comma > first:
         return comma
-    past = _name_end(reader, first, lenient=False)
+    past = _name_end(reader, first)
     parts = sum(word.capital for word in reader.words[first:past])
     if parts > 1:
         reader.board.put("PERSON_NAME", reader.span(first, past), rule=rule)
@@ -467,8 +472,8 @@ def _single(reader: Reader, at: int) -> int:
 
 _RULES: tuple[Callable[[Reader, int], int], ...] = (
     _street,
-    _label,
     _organisation,
+    _label,
     _honorific,
     _title,
     _comma,

@@ -15,8 +15,9 @@ import yaml
 from mragaudit.errors import ConfigError
 from mragaudit.provenance import tree_sha256
 from mragaudit.resources import resource_folder
-from mragaudit.text import normalise, without_marks
+from mragaudit.text import normalise
 from mragaudit.text.function_words import FUNCTION_WORDS
+from mragaudit.text.letters import without_marks
 
 T = TypeVar("T")
 
