@@ -15,9 +15,7 @@ SHARDED = ("queries", "translations", "backtranslations", "retrieval", "generati
 GRID_SHARDED = ("calls", "uses")
 GRID_SCORES = ("items", "nel", "candidates", "extractions", "benign")
 GRID_ROWS = ("cells.jsonl", "documents.jsonl", "splits.jsonl")
-GRID_SECTIONS = frozenset(
-    {"run", "resources", "seed", "shards", "generate", "statistics", "hook_audit", "roles"}
-)
+GRID_SECTIONS = frozenset({"run", "resources", "seed", "shards", "generate", "statistics", "hook_audit", "roles"})
 """Sections of the config that the grid's stages read."""
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from mragaudit import __version__
+from mragaudit.bundle.kinds import AUDIT
 from mragaudit.stages.verify import Verification
 
 
 def render_verification(done: Verification, *, expected: bool) -> str:
     """Return the checks as text, one line each, faults below; the verdict last."""
-    lines = [f"bundle of run {done.run}, made with mragaudit {done.made_with}, checked with {__version__}"]
+    run = f"run {done.run}" if done.kind == AUDIT.name else f"the {done.kind} of run {done.run}"
+    lines = [f"bundle of {run}, made with mragaudit {done.made_with}, checked with {__version__}"]
     for check in done.checks:
         state = "FAILED" if check.state == "failed" else check.state
         lines.append(f"{state:<13} {check.name:<16} {check.detail}".rstrip())

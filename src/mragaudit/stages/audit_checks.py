@@ -68,7 +68,9 @@ def audit_checks(opened: Opened, again: Path, *, stages: Sequence[str]) -> Itera
         return
     inputs = inputs_of(opened.paths.root, opened.settings)
     rows = read_rows(inputs)
-    complete = check_of("counts", _faults_of_counts(opened, rows), detail="rows of every stage against queries and manifest")
+    complete = check_of(
+        "counts", _faults_of_counts(opened, rows), detail="rows of every stage against queries and manifest"
+    )
     yield complete
     if any(missing_rows(rows, inputs, settings=opened.settings)):
         yield from (not_run(name, "rows are missing") for name in ("consistency", *stages))

@@ -46,6 +46,7 @@ def check_of(name: str, faults: Iterable[str], *, detail: str) -> Check:
 
 
 def not_run(name: str, why: str) -> Check:
+    """Return a check that had nothing to look at."""
     return Check(name=name, state="not run", detail=why)
 
 
@@ -77,7 +78,8 @@ def _row_faults(
             counts[name] = _n_rows(opened.paths.root / name, name, kinds=kinds)
         except DataError as error:
             yield str(error)
-    for name, read in {**others, "metrics": lambda: read_jobs(opened.paths.root)}.items():
+    readers: dict[str, Callable[[], object]] = {**others, "metrics": lambda: read_jobs(opened.paths.root)}
+    for name, read in readers.items():
         try:
             read()
         except (OSError, ValueError, msgspec.DecodeError, DataError) as error:
