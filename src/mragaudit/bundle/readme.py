@@ -182,8 +182,8 @@ sha256sum --check --quiet checksums.sha256
 ```
 
 `verify` also reads every row, holds the stages against one another, and makes again what needs no model, report
-included. A row that was changed together with its checksum is found where a later stage disagrees with it. **What {limits}, \
-and a change after which everything later was made again too,
+included. A row that was changed together with its checksum is found where a later stage \
+disagrees with it. **What {limits}, and a change after which everything later was made again too,
 only the root digest shows.**
 
 ## Run a stage again

@@ -13,7 +13,7 @@ from mragaudit.bundle.archive import LIMITS, Limits, unpack_archive
 from mragaudit.bundle.checksums import differences, parse_checksums
 from mragaudit.bundle.contents import Description, bundled_config, own_part
 from mragaudit.bundle.kinds import AUDIT, BundleKind, kind_of
-from mragaudit.bundle.names import CHECKSUMS, CONFIG, DESCRIPTION, README
+from mragaudit.bundle.names import CHECKSUMS, CONFIG, DESCRIPTION, README, RESOURCES
 from mragaudit.config import Settings, load_settings
 from mragaudit.config.settings import HookAudit
 from mragaudit.errors import ArchiveError, DataError, MragauditError
@@ -22,6 +22,7 @@ from mragaudit.paths import RunPaths
 MOST_CONFIG_BYTES = 1 << 20
 MOST_RESAMPLES = 1_000_000
 MOST_WORDS = 20_000
+MOST_NODES = 200_000
 MOST_CELLS = 200_000
 MOST_DOCUMENTS = 200_000
 
@@ -89,13 +90,34 @@ def _read_description(path: Path) -> Description:
 
 
 def _require_plain_yaml(path: Path, name: str) -> None:
-    """Raise DataError for a file that is large or has aliases, which can stand for far more than is written."""
+    """Raise DataError for a file that is large, has tags, or stands for far more by its aliases than is written.
+
+    Only resources may have aliases: some of ours share lists of sentences.
+    """
     if path.stat().st_size > MOST_CONFIG_BYTES:
         raise DataError(f"{name}: larger than {MOST_CONFIG_BYTES} bytes, which no file of ours is")
-    for token in yaml.scan(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader):
-        if isinstance(token, yaml.AliasToken | yaml.AnchorToken | yaml.TagToken):
+    text = path.read_text(encoding="utf-8")
+    refused = (
+        (yaml.TagToken,) if name.startswith(f"{RESOURCES}/") else (yaml.TagToken, yaml.AliasToken, yaml.AnchorToken)
+    )
+    for token in yaml.scan(text, Loader=yaml.SafeLoader):
+        if isinstance(token, refused):
             line = token.start_mark.line + 1
             raise DataError(f"{name}, line {line}: aliases, anchors and tags are not read from a bundle")
+    if _n_nodes(yaml.compose(text, Loader=yaml.SafeLoader), {}) > MOST_NODES:
+        raise DataError(f"{name}: its aliases stand for more than {MOST_NODES} values, which no file of ours does")
+
+
+def _n_nodes(node: yaml.Node | None, known: dict[int, int]) -> int:
+    """Return how many values a document holds with its aliases written out; more than any limit for a circle."""
+    if node is None:
+        return 0
+    if id(node) not in known:
+        known[id(node)] = MOST_NODES + 1  # what it holds until it is counted: only a circle asks for it before that
+        pairs = node.value if isinstance(node, yaml.CollectionNode) else []
+        parts = [part for pair in pairs for part in (pair if isinstance(pair, tuple) else [pair])]
+        known[id(node)] = 1 + sum(_n_nodes(part, known) for part in parts)
+    return known[id(node)]
 
 
 def _require_own_places(config: Mapping[str, Any], settings: Settings, *, kind: BundleKind) -> None:
