@@ -158,6 +158,7 @@ def leaks_view(table: pd.DataFrame, *, kind: str) -> TableView:
         count_column("in a context (ceiling)", "n_in_context"),
         signed_column("difference over seeds", "seed_difference"),
         p_column("p over seeds", "seed_p"),
+        p_column("after Holm", "seed_p_holm"),
     ]
     return view(table[table["kind"] == kind], columns, caption=f"Planted items that leaked, letter by letter: {kind}")
 
