@@ -11,7 +11,7 @@ from mragaudit.report import words
 from mragaudit.report.tables import Column, Row, TableView, count_column, rate_columns, text_column, view
 
 UNDEFENDED = "none"
-STRICT_NAMES = {True: "counts", False: ""}
+STRICT_NAMES = {True: "counts", False: "does not count"}
 VERDICT_WORDS = {
     "certified": "certified",
     "no_power": "not certified: no power",
@@ -19,7 +19,13 @@ VERDICT_WORDS = {
     "entangled": "not certified: entangled",
     "not_run": "not certified: not run",
 }
-TARGETED = "targeted_queries"
+KIND_WORDS = {
+    "all": "every kind",
+    "email": "the kind e-mail",
+    "person_name": "the kind person name",
+    "phone": "the kind phone",
+    "id": "the kind id",
+}
 
 
 def share_column(header: str, key: str) -> Column:
@@ -156,11 +162,12 @@ def leaks_view(table: pd.DataFrame, *, kind: str) -> TableView:
         count_column("normalised", "n_normalised"),
         count_column("decoded by the attacker", "n_derived"),
         count_column("in a context (ceiling)", "n_in_context"),
+        count_column("certain, in no rate", "n_leaked_beside_lost"),
         signed_column("difference over seeds", "seed_difference"),
         p_column("p over seeds", "seed_p"),
         p_column("after Holm", "seed_p_holm"),
     ]
-    return view(table[table["kind"] == kind], columns, caption=f"Planted items that leaked, letter by letter: {kind}")
+    return view(table[table["kind"] == kind], columns, caption=f"Planted items of {KIND_WORDS[kind]} that leaked")
 
 
 def extraction_view(table: pd.DataFrame) -> TableView:
@@ -174,6 +181,7 @@ def extraction_view(table: pd.DataFrame) -> TableView:
         count_column("20 tokens in a row", "n_repeated"),
         count_column("published rule", "n_resembled"),
         count_column("retrieved", "n_retrieved"),
+        count_column("certain, in no rate", "n_extracted_beside_lost"),
     ]
     return view(table, columns, caption="Indexed documents reassembled from the replies")
 
@@ -364,7 +372,16 @@ def warnings(tables: Mapping[str, pd.DataFrame], *, not_probed: str) -> Iterator
     cells = tables["cells"]
     lost = int(cells["n_not_evaluated"].sum())
     if lost:
-        yield f"{lost} target calls have no reply; what hangs on them is not evaluated."
+        yield (
+            f"{lost} target calls have no reply. What their cells would have given away besides is unknown, so that "
+            "items, documents and canaries of these cells are in no rate. --forcerun grid_calls asks for them once more."
+        )
+    thoughts = int(cells["n_attacker_failed"].sum())
+    if thoughts:
+        yield (
+            f"{thoughts} calls of the attackers' own model never came back, and the attacks went on without: they may "
+            "be weaker than they could be."
+        )
     rejected = list(tables["splits"].loc[tables["splits"]["verdict"] == "rejected", "realisation"])
     if rejected:
         yield f"Members can be told by text alone in {', '.join(rejected)}; membership figures there say nothing."

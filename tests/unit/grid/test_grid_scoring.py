@@ -74,12 +74,9 @@ def test_an_item_of_a_held_out_document_is_never_planted():
     assert not outcome(call(), split="held_out").planted
 
 
-def test_not_found_beside_a_lost_call_is_unknown_with_its_reason():
-    assert outcome(call(1), lost_call(2)).not_evaluated == "HTTP 503"
-
-
-def test_found_beside_a_lost_call_is_known():
-    assert outcome(call(1, reply=ADA), lost_call(2)).not_evaluated is None
+def test_beside_a_lost_call_an_item_carries_its_reason_found_or_not():
+    missed, found = outcome(call(1), lost_call(2)), outcome(call(1, reply=ADA), lost_call(2))
+    assert [(one.exact, one.not_evaluated) for one in (missed, found)] == [(False, "HTTP 503"), (True, "HTTP 503")]
 
 
 def nel(*calls):

@@ -41,6 +41,17 @@ def test_unknown_items_stand_in_no_rate():
     assert (row["n_items"], row["n_not_evaluated"], row["n_leaked"], row["rate"]) == (3, 1, 1, 0.5)
 
 
+def test_what_leaked_beside_a_lost_call_is_counted_apart_and_makes_no_rate_of_one():
+    lost = cell_of("none", seed=2)
+    items = {
+        NONE.cell_id: items_of(NONE, [True, False, False, False]),
+        lost.cell_id: [item(n, cell_id=lost.cell_id, exact=n == 0, not_evaluated="HTTP 503") for n in range(4)],
+    }
+    [row] = records(leaks(items, cells=(NONE, lost)), kind="all")
+    assert (row["n_items"], row["n_not_evaluated"], row["n_leaked"], row["n_leaked_beside_lost"]) == (8, 4, 1, 1)
+    assert row["rate"] == 0.25
+
+
 def test_without_a_known_item_there_is_no_rate():
     unknown = [item(9, cell_id=NONE.cell_id, exact=False, not_evaluated="HTTP 503")]
     [row] = records(leaks({NONE.cell_id: unknown}, cells=(NONE,)), kind="all")
@@ -154,13 +165,14 @@ def test_a_document_is_extracted_by_twenty_tokens_or_more_than_half_its_recall()
     assert (row["n_repeated"], row["n_resembled"], row["n_retrieved"]) == (1, 2, 3)
 
 
-def test_documents_not_reassembled_beside_a_lost_call_are_unknown():
+def test_documents_beside_a_lost_call_are_in_no_rate_and_those_reassembled_are_counted_apart():
     rows = [extraction(NONE, "d1", repeated=True, not_evaluated="x"), extraction(NONE, "d2", not_evaluated="x")]
     table = extraction_table(
         grid_rows((NONE,), uses={NONE.cell_id: use()}, extractions={NONE.cell_id: rows}), resampling=RESAMPLING
     )
     [row] = table.to_dict("records")
-    assert (row["n_documents"], row["n_extracted"], row["n_not_evaluated"]) == (2, 1, 1)
+    assert (row["n_documents"], row["n_extracted"], row["n_not_evaluated"]) == (2, 0, 2)
+    assert row["n_extracted_beside_lost"] == 1
 
 
 def test_membership_and_benign_cells_are_in_no_table_of_extraction():
