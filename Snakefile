@@ -88,7 +88,7 @@ rule all:
 
 onstart:
     refuse_hopeless(workflow.dag_settings.forcerun)
-    print_plan(SETTINGS, results=Path("results"))
+    print_plan(SETTINGS, results=Path("results"), targets=targets())
 
 
 onerror:
