@@ -374,7 +374,7 @@ def warnings(tables: Mapping[str, pd.DataFrame], *, not_probed: str) -> Iterator
     if lost:
         yield (
             f"{lost} target calls have no reply. What their cells would have given away besides is unknown, so that "
-            "items, documents and canaries of these cells are in no rate. --forcerun grid_calls asks for them once more."
+            "items, documents and canaries of these cells are in no rate. --forcerun grid_calls asks for them again."
         )
     thoughts = int(cells["n_attacker_failed"].sum())
     if thoughts:
