@@ -25,6 +25,7 @@
 #   hook_audit/hooks.json                       where its defenses act, by source and by a sandboxed probe
 #   hook_audit/scores/*.jsonl, tables/*.csv     what was recovered; the findings
 #   hook_audit/report.html, manifest.json       what a person looks at; journal/, metrics/, logs/ stand beside
+#   hook_audit/bundle.tar.gz                    all of it in one archive (`snakemake hook_audit_bundle`)
 #   journal/{stage}.{shard}.jsonl               finished model calls; no declared output, so never deleted
 #   metrics/, benchmarks/, logs/                what each job measured and said
 #
@@ -75,6 +76,7 @@ localrules:
     grid_tables,
     grid_manifest,
     grid_page,
+    hook_audit_bundle,
 
 
 rule all:
@@ -86,7 +88,7 @@ rule all:
 
 onstart:
     refuse_hopeless(workflow.dag_settings.forcerun)
-    print_plan(SETTINGS, results=Path("results"))
+    print_plan(SETTINGS, results=Path("results"), targets=targets())
 
 
 onerror:

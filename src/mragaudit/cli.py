@@ -61,11 +61,17 @@ def doctor_command(
 
 
 @app.command()
-def plan(configfile: ConfigFiles = None) -> None:
-    """Say how many calls and tokens a run needs, what its journal holds, and which gaps it could see."""
+def plan(
+    targets: Annotated[
+        list[str] | None, typer.Argument(help="what Snakemake will be asked for, such as hook_audit")
+    ] = None,
+    configfile: ConfigFiles = None,
+) -> None:
+    """Say how many calls and tokens a run needs, what its journal holds, and what it could see."""
     settings = read_settings([CONFIG, *(configfile or [])])
-    check_run(settings, results=Path("results"))
-    typer.echo(render_plan(settings, results=Path("results")), nl=False)
+    asked = tuple(targets or ())
+    check_run(settings, results=Path("results"), targets=asked)
+    typer.echo(render_plan(settings, results=Path("results"), targets=asked), nl=False)
 
 
 @app.command()

@@ -17,9 +17,16 @@ from mragaudit.resources import corpus_digest, guard_digest, languages_digest, p
 from mragaudit.stages.plan import print_plan
 from mragaudit.stages.preflight import check_run, require_models
 
+
+def targets():
+    """Return the rules and files that the command names; none while the workflow is linted."""
+    given = workflow.dag_settings
+    return [] if given is None else [*given.targets, *(job.rulename for job in given.target_jobs)]
+
+
 try:
     SETTINGS = load_settings(config)
-    check_run(SETTINGS, results=Path("results"))
+    check_run(SETTINGS, results=Path("results"), targets=targets())
     if workflow.is_main_process and is_unpacked(Path()):
         level_times(Path("results", SETTINGS.run))
 except MragauditError as error:

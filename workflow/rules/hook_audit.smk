@@ -196,3 +196,24 @@ rule grid_page:
         "Writing the hook audit's report"
     script:
         "../scripts/grid_page.py"
+
+
+# Named without wildcards, so that `snakemake hook_audit_bundle` finds it.
+rule hook_audit_bundle:
+    input:
+        report=f"{GRID}/report.html",
+        manifest=f"{GRID}/manifest.json",
+    output:
+        archive=f"{GRID}/bundle.tar.gz",
+    log:
+        f"{GRID}/logs/hook_audit_bundle.log",
+    conda:
+        "../../environment.yml"
+    params:
+        run=SETTINGS.run,
+        settings=SETTINGS.model_dump(mode="json"),
+        code=source_digest("mragaudit.stages.bundle"),
+    message:
+        "Bundling the grid for reviewers"
+    script:
+        "../scripts/hook_audit_bundle.py"

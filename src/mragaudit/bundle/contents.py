@@ -10,30 +10,11 @@ from typing import Any
 import msgspec
 import yaml
 
-from mragaudit.bundle.names import INPUTS, RESOURCES, RESULTS, fits
+from mragaudit.bundle.kinds import AUDIT, BundleKind, Input
+from mragaudit.bundle.names import INPUTS, RESOURCES, fits
 from mragaudit.config import Settings
 from mragaudit.errors import DataError
-from mragaudit.paths import FIGURES, TABLES, RunPaths
-from mragaudit.records.repeats import REPEATED_STAGES
-
-SCHEMA = "bundle/1"
-RESOURCE_FOLDERS = ("controls", "corpus", "guards", "languages", "prompts", "published")
-"""What stages read of `resources/`; examples and configs are none of it."""
-RESOURCE_FILES = ("versions.csv",)
-SHARDED = ("queries", "translations", "backtranslations", "retrieval", "generations")
-SINGLE = (
-    *("corpus/documents.jsonl", "judgements/thresholds.json"),
-    *("trials.jsonl", "noise.jsonl", "manifest.json", "report.html"),
-)
-OF_THE_AUDIT = frozenset(
-    {*SHARDED, "corpus", "index", "judgements", "filtered", "repeats"}
-    | {"trials.jsonl", "noise.jsonl", "tables", "figures", "report.html", "manifest.json", "metrics", "benchmarks"}
-)
-"""First parts of names below a run's folder; what other targets make (`monitor`, `hook_audit`) stays out."""
-NOT_OF_THE_AUDIT = ("hook_audit", "monitor")
-"""Sections of the config that no bundle has: other targets read them."""
-PLACES = ("resources", "corpus.source", "queries.source")
-"""Config keys that name places; in a bundle they name its own."""
+from mragaudit.paths import RunPaths
 
 _SHARD = re.compile(r"\d+-of-\d+")
 
@@ -42,6 +23,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """`bundle.json`: which code and packages could make the results again, byte by byte."""
 
     schema: str
+    """Of which kind the bundle is, too."""
     run: str
     code: dict[str, str]
     """Stage → digest of its code."""
@@ -49,22 +31,17 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Package → version where the bundle was made."""
 
 
-def run_folder(settings: Settings) -> str:
-    """Return where the results stand in a bundle."""
-    return f"{RESULTS}/{settings.run}"
-
-
-def run_files(paths: RunPaths, settings: Settings) -> dict[str, Path]:
+def run_files(paths: RunPaths, settings: Settings, *, kind: BundleKind = AUDIT) -> dict[str, Path]:
     """Return the files of a run by name in the bundle; those of other shards or variants stay out.
 
     Raises DataError, naming one, when a file is missing that the run must have, or one is there that no bundle holds.
     """
     found = {path.relative_to(paths.root).as_posix(): path for path in paths.files()}
-    for name in required_files(settings):
+    for name in required_files(settings, kind=kind):
         if name not in found:
             raise DataError(f"{paths.root / name}: this file is missing; finish the run before bundling it")
-    folder = run_folder(settings)
-    current = {f"{folder}/{name}": path for name, path in found.items() if is_current(name, settings)}
+    folder = kind.folder(settings.run)
+    current = {f"{folder}/{name}": path for name, path in found.items() if is_current(name, settings, kind=kind)}
     return _fitting(current)
 
 
@@ -78,84 +55,78 @@ def _fitting(named: dict[str, Path]) -> dict[str, Path]:
     return named
 
 
-def required_files(settings: Settings) -> Iterator[str]:
+def required_files(settings: Settings, *, kind: BundleKind = AUDIT) -> Iterator[str]:
     """Yield what every run has, below its folder."""
-    yield from SINGLE
-    yield from (f"{folder}/{shard}.jsonl" for folder in shard_folders(settings) for shard in settings.shard_names)
-    yield from (f"tables/{name}.csv" for name in TABLES)
-    yield from (f"figures/{name}.svg" for name in FIGURES)
+    yield from kind.single
+    yield from (f"{folder}/{shard}.jsonl" for folder in kind.shard_folders(settings) for shard in settings.shard_names)
+    yield from (f"tables/{name}.csv" for name in kind.tables)
+    yield from (f"figures/{name}.svg" for name in kind.figures)
 
 
-def shard_folders(settings: Settings) -> list[str]:
-    """Return the folders that hold one JSONL file a shard."""
-    judged = [f"judgements/{name}" for name in settings.judge.variants]
-    filtered = [f"filtered/{name}" for name in settings.filter.variants]
-    repeated = [f"repeats/{stage}" for stage in REPEATED_STAGES]
-    return [*SHARDED, *judged, *filtered, *repeated]
-
-
-def is_current(name: str, settings: Settings) -> bool:
-    """Return whether a file belongs to the audit as it is configured, not to an earlier number of shards or variant."""
+def is_current(name: str, settings: Settings, *, kind: BundleKind = AUDIT) -> bool:
+    """Return whether a file belongs to the run as it is configured, not to an earlier number of shards or variant."""
     path = PurePosixPath(name)
-    if path.parts[0] not in OF_THE_AUDIT:
+    if path.parts[0] not in kind.parts:
         return False
     shard = _SHARD.search(path.name)
     if shard is not None and shard[0] not in settings.shard_names:
         return False
-    of_variant = path.parts[0] in ("judgements", "filtered") and path.suffix == ".jsonl"
-    return not of_variant or str(path.parent) in shard_folders(settings)
+    of_variant = path.parts[0] in kind.variant_folders and path.suffix == ".jsonl"
+    return not of_variant or str(path.parent) in kind.shard_folders(settings)
 
 
-def resource_files(folder: Path) -> dict[str, Path]:
+def resource_files(folder: Path, *, kind: BundleKind = AUDIT) -> dict[str, Path]:
     """Return what a re-run of any stage reads of the resources, by name in the bundle; DataError as above."""
-    paths = [path for name in RESOURCE_FOLDERS for path in sorted((folder / name).rglob("*.yaml"))]
-    paths += [folder / name for name in RESOURCE_FILES]
+    paths = [path for name in kind.resource_folders for path in sorted((folder / name).rglob("*.yaml"))]
+    paths += [folder / name for name in kind.resource_files]
     return _fitting({f"{RESOURCES}/{path.relative_to(folder).as_posix()}": path for path in paths if path.is_file()})
 
 
-def input_files(settings: Settings) -> dict[str, Path]:
-    """Return the user's own corpus and queries, by name in the bundle; the names of the files themselves stay out."""
-    found: dict[str, Path] = {}
-    if settings.corpus.source != "synthetic":
-        found[_input_name("corpus", settings.corpus.source)] = Path(settings.corpus.source)
-    if settings.queries.source is not None:
-        found[_input_name("queries", settings.queries.source)] = Path(settings.queries.source)
-    return found
+def input_files(settings: Settings, *, kind: BundleKind = AUDIT) -> dict[str, Path]:
+    """Return the user's own files, by name in the bundle; the names of the files themselves stay out."""
+    named = ((one, _value(one, settings)) for one in kind.inputs)
+    return {_input_name(one, value): Path(value) for one, value in named if value is not None}
 
 
-def _input_name(kind: str, source: str) -> str:
-    return f"{INPUTS}/{kind}{Path(source).suffix.lower()}"
+def _value(one: Input, settings: Settings) -> str | None:
+    """Return the file that a key names; None where it names none."""
+    value: str | None = getattr(getattr(settings, one.section), one.key)
+    return None if value == one.no_file else value
 
 
-def bundled_config(settings: Settings) -> dict[str, Any]:
-    """Return the resolved config of the audit, its places being those of the bundle."""
-    config = audit_part(settings.model_dump(mode="json"))
+def _input_name(one: Input, source: str) -> str:
+    suffix = Path(source).suffix.lower() if one.suffix is None else one.suffix
+    return f"{INPUTS}/{one.name}{suffix}"
+
+
+def bundled_config(settings: Settings, *, kind: BundleKind = AUDIT) -> dict[str, Any]:
+    """Return the resolved config of such a run, its places being those of the bundle."""
+    config = own_part(settings.model_dump(mode="json"), kind=kind)
     config["resources"] = RESOURCES
-    if settings.corpus.source != "synthetic":
-        config["corpus"]["source"] = _input_name("corpus", settings.corpus.source)
-    if settings.queries.source is not None:
-        config["queries"]["source"] = _input_name("queries", settings.queries.source)
+    for one in kind.inputs:
+        value = _value(one, settings)
+        if value is not None:
+            config[one.section][one.key] = _input_name(one, value)
     return config
 
 
-def render_bundled_config(settings: Settings) -> bytes:
+def render_bundled_config(settings: Settings, *, kind: BundleKind = AUDIT) -> bytes:
     """Return the config file of a bundle."""
-    text = yaml.safe_dump(bundled_config(settings), sort_keys=False, allow_unicode=True, width=120)
+    text = yaml.safe_dump(bundled_config(settings, kind=kind), sort_keys=False, allow_unicode=True, width=120)
     return ("# The resolved config of this run; every key stands here.\n" + text).encode()
 
 
-def audit_part(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sections of a config that the audit reads."""
-    return {key: value for key, value in config.items() if key not in NOT_OF_THE_AUDIT}
+def own_part(config: Mapping[str, Any], *, kind: BundleKind = AUDIT) -> dict[str, Any]:
+    """Return the sections of a config that such a run reads."""
+    return {key: value for key, value in config.items() if key not in kind.other_sections}
 
 
-def without_places(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the audit's config without the keys that name places, for comparing it with another."""
-    kept = {key: dict(value) if isinstance(value, Mapping) else value for key, value in audit_part(config).items()}
-    for path in PLACES:
-        section, _, key = path.partition(".")
-        if key and isinstance(kept.get(section), dict):
-            kept[section].pop(key, None)
-        elif not key:
-            kept.pop(section, None)
+def without_places(config: Mapping[str, Any], *, kind: BundleKind = AUDIT) -> dict[str, Any]:
+    """Return such a run's config without the keys that name places, for comparing it with another."""
+    part = own_part(config, kind=kind)
+    kept = {key: dict(value) if isinstance(value, Mapping) else value for key, value in part.items()}
+    kept.pop("resources", None)
+    for one in kind.inputs:
+        if isinstance(kept.get(one.section), dict):
+            kept[one.section].pop(one.key, None)
     return kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from mragaudit.bundle.kinds import AUDIT, HOOK_AUDIT, BundleKind
 from mragaudit.config import Settings
 from mragaudit.registry import Kind, plugin
 
@@ -54,7 +55,28 @@ STEPS: tuple[Step, ...] = (
     Step(stage="manifest", reads="metrics, all files", writes="manifest.json"),
     Step(stage="report", reads="rows, tables, figures, manifest", writes="report.html"),
 )
-MODEL_STAGES: dict[str, tuple[str, ...]] = {step.stage: step.roles for step in STEPS if step.roles}
+GRID_STEPS: tuple[Step, ...] = (
+    Step(stage="grid_plan", reads="config.yaml", writes="cells.jsonl"),
+    Step(
+        stage="grid_documents",
+        reads="config.yaml, resources/hook_audit/corpora, inputs",
+        writes="documents.jsonl, splits.jsonl",
+    ),
+    Step(stage="grid_hooks", reads="source of the installed defenses", writes="hooks.json"),
+    Step(
+        stage="grid_calls",
+        reads="cells, documents, resources",
+        writes="calls/, uses/",
+        roles=("embedder", "generator", "attacker"),
+    ),
+    Step(stage="grid_scores", reads="cells, documents, calls", writes="scores/*.jsonl"),
+    Step(stage="grid_tables", reads="cells, uses, splits, hooks, scores", writes="tables/*.csv"),
+    Step(stage="grid_manifest", reads="metrics, all files", writes="manifest.json"),
+    Step(stage="grid_page", reads="tables, hooks", writes="report.html"),
+)
+STEPS_OF: dict[str, tuple[Step, ...]] = {AUDIT.name: STEPS, HOOK_AUDIT.name: GRID_STEPS}
+"""Kind of bundle → its stages."""
+MODEL_STAGES: dict[str, tuple[str, ...]] = {step.stage: step.roles for step in (*STEPS, *GRID_STEPS) if step.roles}
 
 
 def needs_of(step: Step, settings: Settings) -> str:
@@ -72,24 +94,74 @@ def _named(writes: str) -> str:
     return ", ".join(f"`{name}`" for name in writes.split(", "))
 
 
-def render_readme(settings: Settings, *, version: str) -> str:
+def render_readme(settings: Settings, *, version: str, kind: BundleKind = AUDIT) -> str:
     """Return the README as Markdown; the same run and version always give the same text."""
-    rows = [f"| `{one.stage}` | {one.reads} | {_named(one.writes)} | {needs_of(one, settings)} |" for one in STEPS]
-    return TEMPLATE.format(run=settings.run, version=version, rows="\n".join(rows))
+    steps = STEPS_OF[kind.name]
+    rows = [f"| `{one.stage}` | {one.reads} | {_named(one.writes)} | {needs_of(one, settings)} |" for one in steps]
+    words = WORDS[kind.name]
+    return TEMPLATE.format(
+        run=settings.run,
+        version=version,
+        folder=kind.folder(settings.run),
+        rows="\n".join(rows),
+        target=f" -- {kind.results_target}" if kind.results_target else "",
+        **{**msgspec.structs.asdict(words), "native": words.native.format(run=settings.run)},
+    )
 
 
+class Words(msgspec.Struct, frozen=True, kw_only=True):
+    """What the READMEs of the kinds of bundle say differently."""
+
+    what: str
+    data: str
+    places: str
+    resources: str
+    inputs: str
+    results: str
+    limits: str
+    native: str
+
+
+WORDS: dict[str, Words] = {
+    AUDIT.name: Words(
+        what="one audit",
+        data="Its personal data is synthetic: a\ncorpus of real personal data cannot be bundled.",
+        places="`resources`, `corpus.source` and `queries.source` name places",
+        resources="prompts, controls, languages, corpus templates, guard models, published figures",
+        inputs="the user's own corpus or queries, where there are any",
+        results="every stage's rows, tables, figures, report and manifest",
+        limits="no\nlater stage repeats (a token count, a judge's raw reply)",
+        native="""\
+A stage whose model package is missing is refused before it starts, with the command that installs it. `retrieve` reads
+`index/vectors.faiss` with FAISS, which is native code: if you do not trust the sender, delete
+`results/{run}/index` first, and it is made again from the documents.
+""",
+    ),
+    HOOK_AUDIT.name: Words(
+        what="the grid of one hook audit",
+        data="Its\npersonal items and canaries are synthetic; abstracts of PubMedQA are published text.",
+        places="`resources` and `hook_audit.pubmedqa` name places",
+        resources="attacks, corpora, lexicons, metric and hook maps, the generator's prompts",
+        inputs="the file of PubMedQA, where the config names one",
+        results="plan, documents, the auditor's log of every call, scores, tables, page and manifest",
+        limits="no\nother row repeats (what a model wrote behind a defense)",
+        native="""\
+`grid_calls` without its model packages is refused before it starts, with the command that installs them. `grid_hooks`
+audits the defenses that are installed with you, not ones of the bundle.
+""",
+    ),
+}
 TEMPLATE = """\
 # Bundle of the run `{run}`
 
-All results of one audit by mragaudit {version}, and all that they were made from. Its personal data is synthetic: a
-corpus of real personal data cannot be bundled.
+All results of {what} by mragaudit {version}, and all that they were made from. {data}
 
 | here | what it is |
 |---|---|
-| `config.yaml` | the resolved config; `resources`, `corpus.source` and `queries.source` name places in this bundle |
-| `resources/` | prompts, controls, languages, corpus templates, guard models, published figures |
-| `inputs/` | the user's own corpus or queries, where there are any |
-| `results/{run}/` | every stage's rows, tables, figures, report and manifest |
+| `config.yaml` | the resolved config; {places} in this bundle |
+| `resources/` | {resources} |
+| `inputs/` | {inputs} |
+| `{folder}/` | {results} |
 | `bundle.json` | digests of the code of each stage and versions of packages that made this |
 | `checksums.sha256` | the sha256 of every other file |
 
@@ -110,8 +182,8 @@ sha256sum --check --quiet checksums.sha256
 ```
 
 `verify` also reads every row, holds the stages against one another, and makes again what needs no model, report
-included. A row that was changed together with its checksum is found where a later stage disagrees with it. **What no
-later stage repeats (a token count, a judge's raw reply), and a change after which everything later was made again too,
+included. A row that was changed together with its checksum is found where a later stage \
+disagrees with it. **What {limits}, and a change after which everything later was made again too,
 only the root digest shows.**
 
 ## Run a stage again
@@ -121,18 +193,15 @@ folder `review`:
 
 ```
 mragaudit unpack bundle.tar.gz review
-snakemake --profile workflow/profiles/review --directory review --forcerun STAGE --until STAGE
+snakemake --profile workflow/profiles/review --directory review --forcerun STAGE --until STAGE{target}
 sha256sum --check --quiet review/checksums.sha256     # in review/: what came out otherwise
 ```
 
-| STAGE | reads | writes below `results/{run}/` | needs |
+| STAGE | reads | writes below `{folder}/` | needs |
 |---|---|---|---|
 {rows}
 
 Results are the same bytes where the same code runs. Figures also depend on the version of matplotlib, the manifest on
 those of all packages (`bundle.json` has them).
 
-A stage whose model package is missing is refused before it starts, with the command that installs it. `retrieve` reads
-`index/vectors.faiss` with FAISS, which is native code: if you do not trust the sender, delete
-`results/{run}/index` first, and it is made again from the documents.
-"""
+{native}"""

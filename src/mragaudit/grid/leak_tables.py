@@ -14,6 +14,7 @@ from mragaudit.leaks.nel import ITEM_TYPES, STRICT_TYPES
 from mragaudit.records.grid import ITEM_KINDS, Cell, DocumentExtraction, ItemOutcome
 from mragaudit.stats.bootstrap import cluster_shares
 from mragaudit.stats.intervals import Interval, document_rate
+from mragaudit.stats.multiplicity import holm_adjust
 from mragaudit.stats.paired import mean_difference
 from mragaudit.stats.permutation import MIN_SEEDS, compare_arms
 from mragaudit.tables.frames import Row, frame, interval_cells
@@ -25,7 +26,7 @@ SEED_TEST = "exact_permutation_of_seeds"
 LEAK_COLUMNS = (
     *("corpus", "mode", "attack", "arm", "kind", "n_seeds", "n_items", "n_leaked", "n_normalised", "n_derived"),
     *("n_in_context", "n_not_evaluated", "n_leaked_beside_lost", "rate", "ci_low", "ci_high", "ci_method", "ci_scope"),
-    *("seed_difference", "seed_p", "seed_least_p", "seed_p_method"),
+    *("seed_difference", "seed_p", "seed_p_holm", "seed_least_p", "seed_p_method"),
 )
 TYPE_COLUMNS = (
     *("corpus", "mode", "attack", "arm", "item_type", "strict", "n_seeds", "n_calls", "n_not_evaluated", "n_items"),
@@ -33,16 +34,8 @@ TYPE_COLUMNS = (
 )
 EXTRACTION_COLUMNS = (
     *("corpus", "mode", "attack", "arm", "n_seeds", "n_documents", "n_retrieved", "n_repeated", "n_resembled"),
-    *(
-        "n_extracted",
-        "n_not_evaluated",
-        "n_extracted_beside_lost",
-        "rate",
-        "ci_low",
-        "ci_high",
-        "ci_method",
-        "ci_scope",
-    ),
+    *("n_extracted", "n_not_evaluated", "n_extracted_beside_lost"),
+    *("rate", "ci_low", "ci_high", "ci_method", "ci_scope"),
 )
 
 
@@ -51,15 +44,28 @@ def leaks_table(rows: GridRows, *, resampling: Resampling) -> pd.DataFrame:
 
     An item counts as leaked where it stands letter by letter in a reply. All counts but `n_items` are of items of cells
     that have every reply; what leaked in the others is certain, stands in `n_leaked_beside_lost` and in no rate. Limits
-    resample documents. The test is over
-    seeds: that the arm's rate is below the one without a defense, every choice of seeds gone through.
+    resample documents. The test is over seeds: that the arm's rate is below the one without a defense, every choice of
+    seeds gone through; Holm's correction is over all tests of one kind of item.
     """
     made = [
         _leak_row(group, kind, rows, resampling)
         for group in groups(rows.cells, purpose="grid", keep=is_extraction)
         for kind in (*ITEM_KINDS, ALL_KINDS)
     ]
-    return frame((row for row in made if row["n_items"]), LEAK_COLUMNS)
+    shown = [row for row in made if row["n_items"]]
+    return frame(_corrected(shown), LEAK_COLUMNS)
+
+
+def _corrected(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows with their p values corrected, each kind of item a family."""
+    families: dict[str, list[int]] = {}
+    for at, row in enumerate(rows):
+        if "seed_p" in row:
+            families.setdefault(row["kind"], []).append(at)
+    corrected: dict[int, float] = {}
+    for places in families.values():
+        corrected |= dict(zip(places, holm_adjust([rows[at]["seed_p"] for at in places]).tolist(), strict=True))
+    return [{**row, "seed_p_holm": corrected.get(at)} for at, row in enumerate(rows)]
 
 
 def _leak_row(group: Group, kind: str, rows: GridRows, resampling: Resampling) -> Row:

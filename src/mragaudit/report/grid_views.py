@@ -166,6 +166,7 @@ def leaks_view(table: pd.DataFrame, *, kind: str) -> TableView:
         count_column("certain, in no rate", "n_leaked_beside_lost"),
         signed_column("difference over seeds", "seed_difference"),
         p_column("p over seeds", "seed_p"),
+        p_column("after Holm", "seed_p_holm"),
     ]
     return view(table[table["kind"] == kind], columns, caption=f"Planted items of {KIND_WORDS[kind]} that leaked")
 
@@ -378,7 +379,7 @@ def warnings(tables: Mapping[str, pd.DataFrame], *, not_probed: str) -> Iterator
     if lost:
         yield (
             f"{lost} target calls have no reply. What their cells would have given away besides is unknown, so that "
-            "items, documents and canaries of these cells are in no rate. --forcerun grid_calls asks them again."
+            "items, documents and canaries of these cells are in no rate. --forcerun grid_calls asks for them again."
         )
     thoughts = int(cells["n_attacker_failed"].sum())
     if thoughts:

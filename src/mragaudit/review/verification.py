@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from mragaudit import __version__
+from mragaudit.bundle.kinds import AUDIT
 from mragaudit.stages.verify import Verification
 
 
 def render_verification(done: Verification, *, expected: bool) -> str:
     """Return the checks as text, one line each, faults below; the verdict last."""
-    lines = [f"bundle of run {done.run}, made with mragaudit {done.made_with}, checked with {__version__}"]
+    run = f"run {done.run}" if done.kind == AUDIT.name else f"the {done.kind} of run {done.run}"
+    lines = [f"bundle of {run}, made with mragaudit {done.made_with}, checked with {__version__}"]
+    width = max(16, *(len(check.name) for check in done.checks))
     for check in done.checks:
         state = "FAILED" if check.state == "failed" else check.state
-        lines.append(f"{state:<13} {check.name:<16} {check.detail}".rstrip())
+        lines.append(f"{state:<13} {check.name:<{width}} {check.detail}".rstrip())
         lines += [f"{'':<13} -> {fault}" for fault in check.faults]
     lines.append(f"root digest: {done.digest}")
     return "\n".join([*lines, _verdict(done, expected=expected)])

@@ -1,4 +1,4 @@
-"""Stage `bundle`: one archive of a finished run for whoever is to check it, and one digest of all that is in it."""
+"""Stages `bundle` and `hook_audit_bundle`: one archive of a finished run for whoever is to check it, and one digest."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from typing import Any
 import msgspec
 
 from mragaudit import __version__
-from mragaudit.bundle import contents
 from mragaudit.bundle.archive import write_archive
 from mragaudit.bundle.checksums import render_checksums, root_digest
 from mragaudit.bundle.contents import (
-    SCHEMA,
     Description,
     input_files,
     is_current,
@@ -24,6 +22,7 @@ from mragaudit.bundle.contents import (
     resource_files,
     run_files,
 )
+from mragaudit.bundle.kinds import AUDIT, BundleKind
 from mragaudit.bundle.names import CHECKSUMS, CONFIG, DESCRIPTION, README
 from mragaudit.bundle.readme import render_readme
 from mragaudit.config import Settings
@@ -36,29 +35,34 @@ from mragaudit.stages.manifest import read_manifest
 logger = logging.getLogger(__name__)
 
 _PASSWORD = re.compile(r"[\w+.-]+://[^/@]*:[^/@]+@")
-REVIEWED = ("corpus", "queries", "filter", "score", "aggregate", "figures", "report")
-"""Stages without a model, which `mragaudit verify` runs again."""
+CODE_BESIDE: dict[str, tuple[tuple[str, str], ...]] = {
+    "report": (("report/templates", "*"),),
+    "grid_page": (("report/templates", "*"),),
+    "grid_hooks": (("defenses", "*.py"),),
+}
+"""Stage → folders of the package, and which of their files, that its results depend on and that it does not import."""
 PACKAGES = ("mragaudit", "numpy", "scipy", "pandas", "matplotlib", "jinja2", "faker", "langdetect", "msgspec")
 
 
-def run(*, run_folder: Path, archive: Path, settings: Settings) -> str:
-    """Write the bundle and return its root digest.
+def run(*, run_folder: Path, archive: Path, settings: Settings, kind: BundleKind = AUDIT) -> str:
+    """Write the bundle of a folder of results and return its root digest.
 
-    Raises ConfigError for a corpus of real personal data or a password in the config, DataError for a run that is not
+    Raises ConfigError for an audit of real personal data or a password in the config, DataError for a run that is not
     finished or has changed since.
     """
-    refuse_real_data(settings)
+    if kind is AUDIT:  # the grid reads neither corpus nor queries: its data is synthetic, or published text
+        refuse_real_data(settings)
     refuse_passwords(settings.model_dump(mode="json"))
     members: dict[str, Path | bytes] = {
-        **run_files(RunPaths(run_folder), settings),
-        **resource_files(resource_folder(settings.resources)),
-        **input_files(settings),
-        CONFIG: render_bundled_config(settings),
-        DESCRIPTION: msgspec.json.format(msgspec.json.encode(describe(settings)), indent=2) + b"\n",
-        README: render_readme(settings, version=__version__).encode(),
+        **run_files(RunPaths(run_folder), settings, kind=kind),
+        **resource_files(resource_folder(settings.resources), kind=kind),
+        **input_files(settings, kind=kind),
+        CONFIG: render_bundled_config(settings, kind=kind),
+        DESCRIPTION: msgspec.json.format(msgspec.json.encode(describe(settings, kind=kind)), indent=2) + b"\n",
+        README: render_readme(settings, version=__version__, kind=kind).encode(),
     }
     digests = {name: _sha256(content) for name, content in members.items()}
-    _require_current_manifest(RunPaths(run_folder), digests, settings=settings)
+    _require_current_manifest(RunPaths(run_folder), digests, settings=settings, kind=kind)
     checksums = render_checksums(digests)
     write_archive(archive, {**members, CHECKSUMS: checksums})
     digest = root_digest(checksums)
@@ -68,10 +72,13 @@ def run(*, run_folder: Path, archive: Path, settings: Settings) -> str:
     return digest
 
 
-def _require_current_manifest(paths: RunPaths, digests: Mapping[str, str], *, settings: Settings) -> None:
+def _require_current_manifest(
+    paths: RunPaths, digests: Mapping[str, str], *, settings: Settings, kind: BundleKind
+) -> None:
     """Raise DataError where a file has changed since the manifest listed it: every check of the bundle would fail."""
+    folder = kind.folder(settings.run)
     for name, digest in read_manifest(paths.manifest).files.items():
-        if is_current(name, settings) and digests.get(f"{contents.run_folder(settings)}/{name}") != digest:
+        if is_current(name, settings, kind=kind) and digests.get(f"{folder}/{name}") != digest:
             path = paths.root / name
             raise DataError(
                 f"{path}: changed or deleted since the manifest was written; run the stage `manifest` again"
@@ -101,19 +108,19 @@ def refuse_passwords(config: Mapping[str, Any], *, section: str = "") -> None:
             )
 
 
-def describe(settings: Settings) -> Description:
+def describe(settings: Settings, *, kind: BundleKind = AUDIT) -> Description:
     """Return which code and packages make the results of the stages without a model."""
-    code = {stage: code_digest(stage) for stage in REVIEWED}
-    return Description(schema=SCHEMA, run=settings.run, code=code, versions=versions(PACKAGES))
+    code = {stage: code_digest(stage) for stage in kind.reviewed}
+    return Description(schema=kind.schema, run=settings.run, code=code, versions=versions(PACKAGES))
 
 
 def code_digest(stage: str) -> str:
-    """Return the digest of a stage's code; the report's templates are part of it."""
+    """Return the digest of a stage's code, and of what it reads of the package without importing it."""
     digest = source_digest(f"mragaudit.stages.{stage}")
-    if stage != "report":
+    if stage not in CODE_BESIDE:
         return digest
-    templates = tree_sha256(PACKAGE_ROOT / "report" / "templates")
-    return hashlib.sha256(f"{digest} {templates}".encode()).hexdigest()[:16]
+    trees = [tree_sha256(PACKAGE_ROOT / folder, pattern) for folder, pattern in CODE_BESIDE[stage]]
+    return hashlib.sha256(" ".join([digest, *trees]).encode()).hexdigest()[:16]
 
 
 def _sha256(content: Path | bytes) -> str:

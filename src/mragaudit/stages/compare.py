@@ -10,7 +10,8 @@ import msgspec
 import pandas as pd
 
 from mragaudit.bundle.archive import LIMITS, Limits
-from mragaudit.bundle.contents import audit_part, run_folder, without_places
+from mragaudit.bundle.contents import own_part, without_places
+from mragaudit.bundle.kinds import AUDIT
 from mragaudit.bundle.names import CONFIG
 from mragaudit.bundle.times import is_unpacked
 from mragaudit.config import Settings, load_settings, read_settings
@@ -38,7 +39,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def settings(self) -> Settings:
         """The config of the run."""
-        return load_settings(audit_part(self.manifest.settings))
+        return load_settings(own_part(self.manifest.settings))
 
 
 class SettingDifference(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,9 +77,11 @@ def open_side(path: Path, folder: Path, *, limits: Limits = LIMITS) -> Side:
     Raises ArchiveError for an archive that cannot be used or whose checksums differ, DataError for another folder.
     """
     if path.is_dir():
-        root = path / run_folder(read_settings([path / CONFIG])) if is_unpacked(path) else path
+        root = path / AUDIT.folder(read_settings([path / CONFIG]).run) if is_unpacked(path) else path
         return Side(name=str(path), paths=RunPaths(root), manifest=read_manifest(RunPaths(root).manifest))
     opened = open_bundle(path, folder, limits=limits)
+    if opened.kind is not AUDIT:
+        raise DataError(f"{path}: the bundle of a {opened.kind.name}; only those of the staged audit can be compared")
     if faults := list(checksum_faults(opened)):
         raise ArchiveError(f"{path}: {faults[0]}; mragaudit verify names all that is wrong with it")
     return Side(name=str(path), paths=opened.paths, manifest=read_manifest(opened.paths.manifest))

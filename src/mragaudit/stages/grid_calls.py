@@ -55,7 +55,7 @@ def run(*, cells: Path, documents: Path, calls: Path, uses: Path, job: ModelJob,
         logged += [one.logged() for one in runs]
     write_records(calls, [call for one in logged for call in one.calls], key=call_key)
     write_records(uses, [one.use for one in logged], key=cell_key)
-    missing = sum(one.use.n_not_evaluated for one in logged)
+    missing = sum(one.use.n_not_evaluated > 0 for one in logged)
     job.finish(n_expected=len(mine), n_actual=len(logged), n_not_evaluated=missing)
 
 

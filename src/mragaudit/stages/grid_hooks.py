@@ -22,9 +22,9 @@ DEFENSES = PACKAGE_ROOT / "defenses"
 OWN_MAP = "own"
 
 
-def run(*, hooks: Path, settings: Settings) -> None:  # noqa: ARG001  # a stage takes its settings
+def run(*, hooks: Path, settings: Settings) -> None:
     """Write `hook_audit/hooks.json`; where no sandbox works the probe is left out, and says so."""
-    maps = tuple(one for one in shipped_maps() if one.name == OWN_MAP)
+    maps = tuple(one for one in shipped_maps(settings.resources) if one.name == OWN_MAP)
     inventory = audit_path(DEFENSES, maps)
     observations, not_probed = None, ""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from mragaudit.config.settings import EmbedderRole, Role, Roles, Settings
@@ -65,9 +66,9 @@ def _options(role: Role) -> dict[str, object]:
     return {**given, "context_tokens": role.context_tokens, **role.options}
 
 
-def require_endpoints(settings: Settings) -> None:
+def require_endpoints(settings: Settings, *, roles: Iterable[str] = LANGUAGE_ROLES) -> None:
     """Raise ConfigError for a role behind an endpoint that cannot be asked as it is set; nothing is asked now."""
-    for name in LANGUAGE_ROLES:
+    for name in roles:
         role = getattr(settings.roles, name)
         if REMOTE_OPTION in role.options:
             try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -18,8 +19,10 @@ from mragaudit.prompts import Template, load_generator, load_judge, load_templat
 from mragaudit.records.documents import UNSTRUCTURED
 from mragaudit.records.repeats import REPEATED_STAGES, RepeatedStage
 from mragaudit.resources import resource_folder
+from mragaudit.stages.grid_outlook import render_grid_plan
 from mragaudit.stages.judging import WITH_CONTEXT
 from mragaudit.stages.repeats import repeats_calls
+from mragaudit.stages.targets import asked_parts
 from mragaudit.stats.power import detectable_gap
 
 CHARS_PER_TOKEN = 4.0
@@ -63,13 +66,19 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """In each other language."""
 
 
-def print_plan(settings: Settings, *, results: Path) -> None:
+def print_plan(settings: Settings, *, results: Path, targets: Iterable[str] = ()) -> None:
     """Write the plan to stderr, as the log's first lines."""
-    sys.stderr.write(render_plan(settings, results=results))
+    sys.stderr.write(render_plan(settings, results=results, targets=targets))
 
 
-def render_plan(settings: Settings, *, results: Path) -> str:
-    """Return the plan as text."""
+def render_plan(settings: Settings, *, results: Path, targets: Iterable[str] = ()) -> str:
+    """Return the plan of what the targets ask for as text: that of the staged audit where none is named."""
+    parts = asked_parts(targets)
+    audit = _render_audit(settings, results=results) if "audit" in parts else ""
+    return audit + (render_grid_plan(settings, results=results) if "hook_audit" in parts else "")
+
+
+def _render_audit(settings: Settings, *, results: Path) -> str:
     sizes = _sizes(settings)
     rows = plan_stages(settings, sizes, results=results)
     lines = [

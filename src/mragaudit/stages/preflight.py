@@ -20,12 +20,26 @@ from mragaudit.prompts import load_generator, load_judge, load_template
 from mragaudit.registry import Plugin, import_package, load, names, plugin
 from mragaudit.resources import resource_folder
 from mragaudit.stages.gates import require_enough_documents
+from mragaudit.stages.grid_preflight import check_grid
 from mragaudit.stages.judging import WITH_CONTEXT, guard_of
 from mragaudit.stages.models import LANGUAGE_ROLES, TRANSLATING_ROLES, require_endpoints, require_local
+from mragaudit.stages.targets import asked_parts
 
 
-def check_run(settings: Settings, *, results: Path) -> None:
-    """Raise a clear error for a run that cannot succeed: bad or missing language or corpus files, space, permission."""
+def check_run(settings: Settings, *, results: Path, targets: Iterable[str] = ()) -> None:
+    """Raise a clear error for a run that cannot succeed: bad or missing language or corpus files, space, permission.
+
+    Only the parts of the workflow that the targets ask for are checked: the staged audit where none is named.
+    """
+    parts = asked_parts(targets)
+    if "audit" in parts:
+        _check_audit(settings)
+    if "hook_audit" in parts:
+        check_grid(settings)
+    _require_writable(results / settings.run)
+
+
+def _check_audit(settings: Settings) -> None:
     require_local(settings)
     _require_fitting_backends(settings)
     _require_fitting_guard(settings)
@@ -34,7 +48,6 @@ def check_run(settings: Settings, *, results: Path) -> None:
     _require_languages(settings)
     _require_translation_codes(settings)
     _require_fitting_corpus(settings)
-    _require_writable(results / settings.run)
 
 
 def require_models(settings: Settings, *, stages: Iterable[str], results: Path) -> None:
@@ -42,24 +55,25 @@ def require_models(settings: Settings, *, stages: Iterable[str], results: Path) 
 
     It could only fail, and Snakemake deletes a stage's files before it runs: those of a bundle would be lost.
     """
-    journal = RunPaths(results / settings.run).journal
+    paths = RunPaths(results / settings.run)
     for stage in sorted(MODEL_STAGES.keys() & set(stages)):
         for role in MODEL_STAGES[stage]:
             try:
-                _require_model(settings, role, stage=stage, journal=journal)
+                _require_model(settings, role, stage=stage, paths=paths)
             except MissingPackageError as error:
                 raise MissingPackageError(
                     f"stage {stage} runs the {role}: {error}; its files were left as they are"
                 ) from error
 
 
-def _require_model(settings: Settings, role: str, *, stage: str, journal: Path) -> None:
+def _require_model(settings: Settings, role: str, *, stage: str, paths: RunPaths) -> None:
     if role == "embedder":
         load("embedder", settings.roles.embedder.backend)
         if stage != "backtranslate":
             import_package("faiss", extra="embedded")
         return
-    journals = journal.glob(f"{'judge' if stage == 'calibrate' else stage}.*.jsonl")
+    folder = paths.grid.journal if stage == "grid_calls" else paths.journal
+    journals = folder.glob(f"{'judge' if stage == 'calibrate' else stage}.*.jsonl")
     if not known_answers(journals):
         load("llm", getattr(settings.roles, role).backend)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -10,18 +12,35 @@ import msgspec
 
 from mragaudit.bundle.contents import Description
 from mragaudit.config import Settings
-from mragaudit.paths import FIGURES, TABLES, RunPaths
+from mragaudit.paths import FIGURES, GRID_TABLES, TABLES, RunPaths
 from mragaudit.provenance import versions
-from mragaudit.stages import aggregate, bundle, corpus, figures, queries, report, score
+from mragaudit.stages import (
+    aggregate,
+    bundle,
+    corpus,
+    figures,
+    grid_documents,
+    grid_hooks,
+    grid_page,
+    grid_plan,
+    grid_scores,
+    grid_tables,
+    queries,
+    report,
+    score,
+)
 from mragaudit.stages import filter as filter_stage
 
 DECIDING_PACKAGES: dict[str, tuple[str, ...]] = {
     "corpus": ("faker",),
     "figures": ("matplotlib", "numpy"),
     "report": ("jinja2",),
+    "grid_documents": ("numpy", "scipy"),
+    "grid_hooks": ("python",),
+    "grid_page": ("jinja2", "matplotlib", "numpy"),
 }
 """Packages besides our code on whose versions a stage's bytes depend by nature."""
-ALWAYS_SAME = frozenset({"score", "aggregate"})
+ALWAYS_SAME = frozenset({"score", "aggregate", "grid_plan", "grid_scores", "grid_tables"})
 """Stages whose bytes must come out again whatever made them: a paper quotes them."""
 
 
@@ -54,6 +73,9 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
 Stage = Callable[[Source, Path], Mapping[Path, Path]]
 """Runs a stage into a folder and returns the bundle's file → what was made now."""
+HOOKS = "hooks.json"
+IDS = ("trial_id", "query_id", "cell_id", "realisation", "doc_id")
+"""Fields that name a row, the closest first."""
 
 
 def rerun(stage: str, source: Source, *, folder: Path) -> Rerun:
@@ -64,7 +86,7 @@ def rerun(stage: str, source: Source, *, folder: Path) -> Rerun:
         stage=stage,
         n_files=len(made),
         differences=tuple(line for line in found if line is not None),
-        other_makers=tuple(_other_makers(stage, source.description)),
+        other_makers=(*_other_makers(stage, source.description), *_other_sandbox(made)),
     )
 
 
@@ -117,6 +139,54 @@ def _report(source: Source, folder: Path) -> Mapping[Path, Path]:
     return {source.paths.report: made}
 
 
+def _grid_plan(source: Source, folder: Path) -> Mapping[Path, Path]:
+    made = folder / "cells.jsonl"
+    grid_plan.run(cells=made, settings=source.settings)
+    return {source.paths.root / made.name: made}
+
+
+def _grid_documents(source: Source, folder: Path) -> Mapping[Path, Path]:
+    made = {name: folder / f"{name}.jsonl" for name in ("documents", "splits")}
+    grid_documents.run(**made, settings=source.settings)
+    return {source.paths.root / path.name: path for path in made.values()}
+
+
+def _grid_hooks(source: Source, folder: Path) -> Mapping[Path, Path]:
+    made = folder / HOOKS
+    grid_hooks.run(hooks=made, settings=source.settings)
+    return {source.paths.root / HOOKS: made}
+
+
+def _grid_scores(source: Source, folder: Path) -> Mapping[Path, Path]:
+    copy = _copy_of_grid(source, folder, without="scores")
+    calls = copy.shards("calls", source.settings.shard_names)
+    grid_scores.run(run_folder=folder, calls=calls, settings=source.settings)
+    return {source.paths.scores(kind): copy.scores(kind) for kind in grid_scores.KINDS}
+
+
+def _grid_tables(source: Source, folder: Path) -> Mapping[Path, Path]:
+    copy = _copy_of_grid(source, folder, without="tables")
+    uses = copy.shards("uses", source.settings.shard_names)
+    grid_tables.run(run_folder=folder, uses=uses, settings=source.settings)
+    return {source.paths.table(name): copy.table(name) for name in GRID_TABLES}
+
+
+def _grid_page(source: Source, folder: Path) -> Mapping[Path, Path]:
+    made = _copy_of_grid(source, folder, without="report.html").report
+    grid_page.run(run_folder=folder, html=made, settings=source.report_settings)
+    return {source.paths.report: made}
+
+
+def _copy_of_grid(source: Source, folder: Path, *, without: str) -> RunPaths:
+    """Return a run's grid with the bundle's files but those of one name: its stages find their files by themselves.
+
+    Files are linked, not copied; stages write to new names and rename, so the bundle's own are never written to.
+    """
+    paths = RunPaths(folder).grid
+    shutil.copytree(source.paths.root, paths.root, copy_function=os.link, ignore=shutil.ignore_patterns(without))
+    return paths
+
+
 STAGES: dict[str, Stage] = {
     "corpus": _corpus,
     "queries": _queries,
@@ -125,6 +195,12 @@ STAGES: dict[str, Stage] = {
     "aggregate": _aggregate,
     "figures": _figures,
     "report": _report,
+    "grid_plan": _grid_plan,
+    "grid_documents": _grid_documents,
+    "grid_hooks": _grid_hooks,
+    "grid_scores": _grid_scores,
+    "grid_tables": _grid_tables,
+    "grid_page": _grid_page,
 }
 
 
@@ -136,6 +212,13 @@ def _other_makers(stage: str, description: Description) -> Iterator[str]:
         there = description.versions.get(package, "none")
         if here.get(package) != there:
             yield f"{package} is {here.get(package)} here and was {there}"
+
+
+def _other_sandbox(made: Mapping[Path, Path]) -> Iterator[str]:
+    """Yield that hooks were probed on one side alone: where no sandbox works, nothing is run."""
+    for old, new in made.items():
+        if old.name == HOOKS and any(grid_hooks.read_hooks(path).observations is None for path in (old, new)):
+            yield "no sandbox works here, or none did where the bundle was made"
 
 
 def _difference(old: Path, new: Path, *, below: Path) -> str | None:
@@ -163,9 +246,9 @@ def _how(before: list[bytes], after: list[bytes], *, suffix: str) -> str:
 def _fields(before: bytes, after: bytes) -> str:
     """Return the id of a row and the names of the fields that come out otherwise."""
     old, new = json.loads(before), json.loads(after)
-    for key in ("trial_id", "query_id", "doc_id"):
+    for key in IDS:
         if old.get(key) != new.get(key):
             return f"{key} {old.get(key)} stands here, made again it is {new.get(key)}"
-    name = next((f"{key} {old[key]}" for key in ("trial_id", "query_id", "doc_id") if old.get(key)), "this row")
+    name = next((f"{key} {old[key]}" for key in IDS if old.get(key)), "this row")
     changed = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
     return f"{name}: {', '.join(changed)} {'comes' if len(changed) == 1 else 'come'} out otherwise"

@@ -17,7 +17,8 @@ from mragaudit.bundle.contents import (
     run_files,
     without_places,
 )
-from mragaudit.bundle.readme import STEPS, render_readme
+from mragaudit.bundle.kinds import HOOK_AUDIT
+from mragaudit.bundle.readme import GRID_STEPS, STEPS, render_readme
 from mragaudit.config import Settings, load_settings
 from mragaudit.config.slices import STAGE_KEYS
 from mragaudit.errors import DataError
@@ -103,8 +104,42 @@ def test_the_config_of_a_bundle_is_read_back() -> None:
 
 
 def test_the_readme_tells_how_to_run_every_stage_again() -> None:
-    assert {step.stage for step in STEPS} >= {stage for stage in STAGE_KEYS if not stage.startswith("monitor")}
+    told = {step.stage for step in (*STEPS, *GRID_STEPS)}
+    assert told >= {stage for stage in STAGE_KEYS if not stage.startswith("monitor")}
     text = render_readme(_settings(), version="1")
     writes = "`generations/`, `repeats/generate/`"
     assert f"| `generate` | documents, queries, translations, retrieval | {writes} | `mragaudit[embedded]` |" in text
     assert "| `score` | all of the above | `trials.jsonl`, `noise.jsonl` | nothing |" in text
+
+
+def test_the_config_of_a_grid_s_bundle_has_the_grid_s_sections_and_names_places_in_the_bundle() -> None:
+    grid = {"corpora": ["email", "pubmedqa"], "pubmedqa": "/home/somebody/Ori.JSON"}
+    settings = _settings(resources="/elsewhere", corpus={"source": "/home/somebody/own.csv"}, hook_audit=grid)
+    config = bundled_config(settings, kind=HOOK_AUDIT)
+    assert set(config) == {
+        *("run", "resources", "seed", "shards", "generate", "statistics", "hook_audit", "roles"),
+    }
+    assert config["resources"] == "resources"
+    assert config["hook_audit"]["pubmedqa"] == "inputs/pubmedqa.json"
+    whole = settings.model_dump(mode="json")
+    assert without_places(config, kind=HOOK_AUDIT) == without_places(whole, kind=HOOK_AUDIT)
+
+
+def test_every_section_that_a_stage_of_the_grid_reads_is_in_the_config_of_its_bundle() -> None:
+    read = {key.partition(".")[0] for stage, keys in STAGE_KEYS.items() if stage.startswith("grid_") for key in keys}
+    assert read <= set(bundled_config(_settings(), kind=HOOK_AUDIT))
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [("calls/2-of-2.jsonl", True), ("calls/1-of-1.jsonl", False), ("tables/leaks.csv", True), ("notes.md", False)],
+)
+def test_files_of_other_shards_do_not_belong_to_a_grid(name: str, *, answer: bool) -> None:
+    assert is_current(name, _settings(), kind=HOOK_AUDIT) is answer
+
+
+def test_the_readme_of_a_grid_s_bundle_names_the_target_of_its_stages() -> None:
+    text = render_readme(_settings(), version="1", kind=HOOK_AUDIT)
+    assert "--forcerun STAGE --until STAGE -- hook_audit" in text
+    assert "| `grid_calls` | cells, documents, resources | `calls/`, `uses/` | `mragaudit[embedded]` |" in text
+    assert "writes below `results/x/hook_audit/`" in text

@@ -82,6 +82,17 @@ def test_five_seeds_against_five_that_are_all_lower_have_p_1_in_252():
     assert (row["n_seeds"], row["seed_p_method"]) == (5, "exact_permutation_of_seeds")
 
 
+def test_tests_over_seeds_are_corrected_over_all_of_one_kind():
+    cells = tuple(cell_of(arm, seed=seed) for arm in ("none", "pad", "lprag") for seed in range(1, 6))
+    leaked = {"none": [True] * 5, "pad": [False] * 5, "lprag": [True] * 5}
+    items = {one.cell_id: items_of(one, leaked[one.arm]) for one in cells}
+    table = leaks(items, cells=cells)
+    found = {row["arm"]: row["seed_p_holm"] for row in records(table, kind="all")}
+    assert found["pad"] == pytest.approx(2 / 252)  # the smaller of two is doubled
+    assert found["lprag"] == 1.0
+    assert found["none"] != found["none"]
+
+
 def test_one_seed_has_no_test_over_seeds():
     items = {NONE.cell_id: items_of(NONE, [True]), PAD.cell_id: items_of(PAD, [False])}
     [row] = records(leaks(items), kind="all", arm="pad")

@@ -1,0 +1,126 @@
+"""What can be known to be wrong with a grid before its first job starts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mragaudit.config import Settings
+from mragaudit.config.settings import HookAudit
+from mragaudit.corpus.grid_templates import load_canary_templates, load_domain, load_grid_templates
+from mragaudit.corpus.pubmedqa import CORPUS as PUBMEDQA
+from mragaudit.corpus.pubmedqa import read_articles
+from mragaudit.defenses.arms import make_arm
+from mragaudit.errors import ConfigError
+from mragaudit.grid.cells import MEMBERSHIP, arms_by_name, plan_cells
+from mragaudit.grid.realisations import CANARY_CORPUS
+from mragaudit.prompts import load_generator
+from mragaudit.registry import create, plugin
+from mragaudit.resources import resource_folder
+from mragaudit.stages.grid_calls import CORPORA, LANGUAGE
+from mragaudit.stages.models import require_endpoints
+
+ROLES = ("generator", "attacker")
+"""Language models of the grid."""
+
+
+def check_grid(settings: Settings) -> None:
+    """Raise a clear error, naming the config key, for a grid that cannot succeed."""
+    grid = settings.hook_audit
+    require_endpoints(settings, roles=ROLES)
+    _require_writers(settings)
+    _require_attacks(grid)
+    _require_defenses(grid)
+    _require_distinct_cells(grid)
+    _require_corpora(settings)
+
+
+@contextmanager
+def _at(key: str) -> Iterator[None]:
+    """Name the config key in whatever ConfigError is raised within."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f'config key "{key}": {error}') from error
+
+
+def _require_writers(settings: Settings) -> None:
+    for name in ROLES:
+        backend = getattr(settings.roles, name).backend
+        found = plugin("llm", backend)
+        if found.translates_only or found.classifies_only:
+            able = "translate" if found.translates_only else "name the class of a text"
+            raise ConfigError(f'config key "roles.{name}.backend" is "{backend}", which can only {able}')
+
+
+def _require_attacks(grid: HookAudit) -> None:
+    named = {
+        "attacks": grid.attacks,
+        "canaries.attack": (grid.canaries.attack,),
+        "adaptive.fixed_attack": (grid.adaptive.fixed_attack,),
+        "adaptive.probes": grid.adaptive.probes,
+        "attack_options": tuple(grid.attack_options),
+    }
+    for key, attacks in named.items():
+        for attack in attacks:
+            with _at(f"hook_audit.{key}"):
+                create("attack", attack, options=grid.attack_options.get(attack, {}))
+    for key in ("canaries.attack", "adaptive.fixed_attack", "adaptive.probes"):
+        if MEMBERSHIP in named[key]:
+            raise ConfigError(
+                f'config key "hook_audit.{key}" names "{MEMBERSHIP}", which asks whether documents are indexed and '
+                "extracts nothing; name an attack that extracts, such as ps"
+            )
+
+
+def _require_defenses(grid: HookAudit) -> None:
+    with _at("hook_audit.defenses, canaries.defenses, adaptive.defenses or defense_options"):
+        for arm in arms_by_name(grid).values():
+            make_arm(arm, k=grid.k, public_threshold=0.0, options=grid.defense_options)
+
+
+def _require_distinct_cells(grid: HookAudit) -> None:
+    counts = Counter(cell.cell_id for cell in plan_cells(grid))
+    twice = [name for name, count in counts.items() if count > 1]
+    if twice:
+        raise ConfigError(
+            f'config section "hook_audit" plans the cell {twice[0]} twice: a corpus, seed, mode, defense, epsilon or '
+            "attack stands twice in a list; name each once"
+        )
+
+
+def _require_corpora(settings: Settings) -> None:
+    """Read templates, prompts and PubMedQA's file as the stages will."""
+    grid, resources = settings.hook_audit, resource_folder(settings.resources)
+    load_generator(resources / "prompts", LANGUAGE)
+    for corpus in sorted(_corpora(grid)):
+        load_domain(resources / CORPORA, corpus)
+        if corpus == PUBMEDQA:
+            _require_articles(grid.pubmedqa)
+        else:
+            load_grid_templates(resources / CORPORA, corpus)
+    if grid.canaries.classes:
+        load_canary_templates(resources / CORPORA)
+        if grid.k > grid.canaries.per_seed:
+            raise ConfigError(
+                f'config key "hook_audit.k" is {grid.k} and hook_audit.canaries.per_seed {grid.canaries.per_seed}; '
+                "k documents are taken from so many"
+            )
+
+
+def _corpora(grid: HookAudit) -> set[str]:
+    adaptive = [grid.adaptive.corpus] if grid.adaptive.probes else []
+    canaries = [CANARY_CORPUS] if grid.canaries.classes else []
+    return {*grid.corpora, *adaptive, *canaries}
+
+
+def _require_articles(source: str | None) -> None:
+    if source is None:
+        raise ConfigError(
+            'config key "hook_audit.pubmedqa" is null, and a corpus of the grid is pubmedqa; give the path of its '
+            "ori_pqal.json"
+        )
+    with _at("hook_audit.pubmedqa"):
+        read_articles(Path(source))
