@@ -81,7 +81,7 @@ def test_a_file_that_is_not_pubmedqa_is_named(tmp_path: Path) -> None:
 
 
 def test_an_endpoint_of_the_attacker_that_cannot_be_asked_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r'config key "roles.attacker.options": openai_http.base_url does not begin with'):
+    with pytest.raises(ConfigError, match=r'"roles.attacker.options": openai_http.base_url does not begin with'):
         _check(tmp_path, "hook_audit", roles={"attacker": REMOTE})
     _check(tmp_path, roles={"attacker": REMOTE})
 
