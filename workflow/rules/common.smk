@@ -6,7 +6,8 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-from mragaudit.bundle.times import is_unpacked, level_times
+from mragaudit.bundle.kinds import HOOK_AUDIT
+from mragaudit.bundle.times import level_times
 from mragaudit.config import load_settings, settings_slice, stage_needs
 from mragaudit.errors import MragauditError
 from mragaudit.paths import FIGURES, TABLES
@@ -14,20 +15,16 @@ from mragaudit.provenance import source_digest
 from mragaudit.records.repeats import REPEATED_STAGES
 from mragaudit.registry import module_of, names
 from mragaudit.resources import corpus_digest, guard_digest, languages_digest, prompts_digest, queries_digest
+from mragaudit.stages.opening import unpacked_kind
 from mragaudit.stages.plan import print_plan
 from mragaudit.stages.preflight import check_run, require_models
 
-
-def targets():
-    """Return the rules and files that the command names; none while the workflow is linted."""
-    given = workflow.dag_settings
-    return [] if given is None else [*given.targets, *(job.rulename for job in given.target_jobs)]
-
-
 try:
     SETTINGS = load_settings(config)
-    check_run(SETTINGS, results=Path("results"), targets=targets())
-    if workflow.is_main_process and is_unpacked(Path()):
+    # What the command names is not known yet; what it asks for beyond the audit is checked in onstart.
+    UNPACKED = unpacked_kind(Path())
+    check_run(SETTINGS, results=Path("results"), targets=[UNPACKED.results_target] if UNPACKED is HOOK_AUDIT else [])
+    if workflow.is_main_process and UNPACKED is not None:
         level_times(Path("results", SETTINGS.run))
 except MragauditError as error:
     raise WorkflowError(str(error)) from None
@@ -69,9 +66,19 @@ wildcard_constraints:
     filter="|".join(FILTERS) or "none",
 
 
+def targets():
+    """Return the rules and files that the command names; known once the rules are read."""
+    return sorted(workflow.dag_settings.targets)
+
+
 def refuse_hopeless(stages):
-    """Stop before Snakemake deletes the files of a named stage that can only fail: no model package, no journal."""
+    """Stop before the first job of a run that cannot succeed.
+
+    Snakemake deletes the files of a named stage before it runs: without its model package and a journal it can only
+    fail, and those files would be lost.
+    """
     try:
+        check_run(SETTINGS, results=Path("results"), targets=targets())
         require_models(SETTINGS, stages=stages, results=Path("results"))
     except MragauditError as error:
         raise WorkflowError(str(error)) from None

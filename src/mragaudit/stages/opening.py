@@ -14,6 +14,7 @@ from mragaudit.bundle.checksums import differences, parse_checksums
 from mragaudit.bundle.contents import Description, bundled_config, own_part
 from mragaudit.bundle.kinds import AUDIT, BundleKind, kind_of
 from mragaudit.bundle.names import CHECKSUMS, CONFIG, DESCRIPTION, README, RESOURCES
+from mragaudit.bundle.times import is_unpacked
 from mragaudit.config import Settings, load_settings
 from mragaudit.config.settings import HookAudit
 from mragaudit.errors import ArchiveError, DataError, MragauditError
@@ -80,8 +81,16 @@ def open_bundle(path: Path, folder: Path, *, limits: Limits = LIMITS) -> Opened:
     return Opened(folder=folder, digests=digests, config=config, settings=settings, description=description)
 
 
+def unpacked_kind(folder: Path) -> BundleKind | None:
+    """Return which kind of bundle was unpacked into a folder, None where none was; raises DataError for a bad one."""
+    return kind_of(_read_description(folder / DESCRIPTION).schema) if is_unpacked(folder) else None
+
+
 def _read_description(path: Path) -> Description:
-    description = msgspec.json.decode(path.read_bytes(), type=Description)
+    try:
+        description = msgspec.json.decode(path.read_bytes(), type=Description)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{DESCRIPTION}: {error}") from error
     try:
         kind_of(description.schema)
     except DataError as error:
