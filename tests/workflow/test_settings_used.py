@@ -6,7 +6,7 @@ from contextlib import chdir
 from pathlib import Path
 
 import pytest
-from pipeline import REPOSITORY, Pipeline, case_settings
+from pipeline import REPOSITORY, Pipeline, case_settings, grid_settings
 
 from mragaudit.config import settings as sections
 from mragaudit.config.settings import Section
@@ -35,7 +35,7 @@ def test_every_key_is_read_by_some_stage(read: set[tuple[str, str]], tmp_path: P
     """Once with thresholds up to the report; once with a guard's replies parsed, on a corpus and queries by people.
 
     Once more up to retrieval, with an approximate index and a score by tokens. The monitor's replay runs on the
-    first, with an access log beside.
+    first, with an access log beside; the hook audit's grid is a run of its own.
     """
     log = tmp_path / "log.jsonl"
     log.write_text(LOG, encoding="utf-8")
@@ -63,6 +63,11 @@ def test_every_key_is_read_by_some_stage(read: set[tuple[str, str]], tmp_path: P
         retrieve = {"method": "hybrid", "index": {"kind": kind}}
         settings = case_settings(languages=["en"], corpus={"n_documents": 40}, retrieve=retrieve, run=kind)
         Pipeline(tmp_path, settings).before("calibrate")
+    few = {"seeds": [1], "classes": ["email"], "defenses": [["none"]]}
+    adaptive = {"probes": ["denoise"], "defenses": [["none"]]}
+    grid = {"corpora": ["email", "pubmedqa"], "pubmedqa": str(EXAMPLES / "pubmedqa_small.json")}
+    small = {"indexed": 5, "held_out": 5, "attacks": ["ps", "mi"], "defenses": [["none"]], "epsilons": [1]}
+    Pipeline(tmp_path, grid_settings(hook_audit={**grid, **small, "canaries": few, "adaptive": adaptive})).grid()
     models = [one for one in vars(sections).values() if isinstance(one, type) and issubclass(one, Section)]
     expected = {(model.__name__, key) for model in models for key in model.model_fields}
     assert expected - read == set()

@@ -190,7 +190,7 @@ def test_a_rate_of_nothing_says_so_instead_of_zero():
         "n_in_context": 0,
         "n_leaked_beside_lost": 4,
     }
-    empty = dict.fromkeys(("rate", "ci_low", "ci_high", "ci_method", "seed_difference", "seed_p"))
+    empty = dict.fromkeys(("rate", "ci_low", "ci_high", "ci_method", "seed_difference", "seed_p", "seed_p_holm"))
     view = leaks_view(pd.DataFrame([row | empty]), kind="all")
     told = dict(zip((cell.text for cell in view.headers), (cell.text for cell in view.rows[0]), strict=True))
     assert (told["n"], told["rate"], told["certain, in no rate"]) == ("0", "not evaluated (n = 0)", "4")
