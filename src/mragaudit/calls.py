@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from mragaudit.errors import BackendError, RequestError
 from mragaudit.journal import Answer, Journal, request_key
+from mragaudit.llm.base import as_choice_backend
 from mragaudit.protocols import (
     Backend,
     ChooseRequest,
@@ -21,11 +22,12 @@ from mragaudit.protocols import (
     GenerateRequest,
     ModelIdentity,
     OptionScores,
+    SelectRequest,
 )
 
 logger = logging.getLogger(__name__)
 
-Request = TypeVar("Request", GenerateRequest, ChooseRequest)
+Request = TypeVar("Request", GenerateRequest, ChooseRequest, SelectRequest)
 A = TypeVar("A", Completion, OptionScores)
 
 
@@ -112,11 +114,22 @@ class Caller:
         with _named(requests, trials):
             return self._serve(requests, self._choose, OptionScores)
 
+    def select(self, requests: Sequence[SelectRequest], *, trials: Sequence[str]) -> list[Completion | Failure]:
+        """Return replies that are one of the options each, in the order of the requests; `trials` as above.
+
+        Raises BackendError for a backend that cannot hold a reply to options.
+        """
+        with _named(requests, trials):
+            return self._serve(requests, self._select, Completion)
+
     def _generate(self, requests: list[GenerateRequest]) -> Iterator[tuple[int, Completion | Failure]]:
         return self.backend.generate(requests)
 
     def _choose(self, requests: list[ChooseRequest]) -> Iterator[tuple[int, OptionScores | Failure]]:
         return self.backend.choose(requests)
+
+    def _select(self, requests: list[SelectRequest]) -> Iterator[tuple[int, Completion | Failure]]:
+        return as_choice_backend(self.backend).select(requests)
 
     def close(self) -> None:
         """Close journal and model."""

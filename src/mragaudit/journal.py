@@ -19,7 +19,15 @@ from typing import BinaryIO, Self
 import msgspec
 
 from mragaudit.errors import DataError, StorageError
-from mragaudit.protocols import TRANSLATION, ChooseRequest, Completion, GenerateRequest, ModelIdentity, OptionScores
+from mragaudit.protocols import (
+    TRANSLATION,
+    ChooseRequest,
+    Completion,
+    GenerateRequest,
+    ModelIdentity,
+    OptionScores,
+    SelectRequest,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +69,7 @@ def fingerprint(value: object) -> str:
     return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()
 
 
-def request_key(request: GenerateRequest | ChooseRequest, identity: ModelIdentity) -> str:
+def request_key(request: GenerateRequest | ChooseRequest | SelectRequest, identity: ModelIdentity) -> str:
     """Return the journal key of a call: model, what it reads of the prompt, decoding and repeat index, nothing else.
 
     A translation model reads the prompt's task, every other model its messages.

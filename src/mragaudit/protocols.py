@@ -69,6 +69,14 @@ class ChooseRequest(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int = 0
 
 
+class SelectRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Greedy continuation of a prompt in which nothing but one of the options can be said."""
+
+    prompt: Prompt
+    options: tuple[str, ...]
+    repeat: int = 0
+
+
 class Completion(msgspec.Struct, frozen=True, kw_only=True, tag="completion"):
     """A finished answer, stop string removed and outer white space stripped."""
 
@@ -144,6 +152,15 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Free the model."""
+        ...
+
+
+@runtime_checkable
+class ChoiceBackend(Backend, Protocol):
+    """A language model whose engine can hold a reply to given options."""
+
+    def select(self, requests: Sequence[SelectRequest]) -> Iterator[tuple[int, Completion | Failure]]:
+        """Yield (position in `requests`, answer whose text is one of the options), each once, in any order."""
         ...
 
 

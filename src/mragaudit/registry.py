@@ -41,6 +41,8 @@ class Plugin:
     """
     translates_only: bool = False
     """Whether it can play the translators alone; it needs FLORES-200 codes of all languages."""
+    holds_to_options: bool = False
+    """Whether a reply of it can be held to given options, as `judge.mode: choice` needs."""
     token_signals: bool = False
     """Whether an embedder also scores by tokens, as every `retrieve.method` but `dense` needs."""
 
@@ -79,6 +81,14 @@ PLUGINS: dict[Kind, dict[str, Plugin]] = {
             extra="transformers",
             gpus=1,
             memory_mb=24000,
+        ),
+        "vllm": Plugin(
+            target="mragaudit.llm.vllm_lm:VllmBackend",
+            packages=("torch", "transformers", "vllm"),
+            extra="vllm",
+            gpus=1,
+            memory_mb=24000,
+            holds_to_options=True,
         ),
     },
     "embedder": {

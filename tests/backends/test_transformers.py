@@ -143,7 +143,7 @@ def test_log_probabilities_are_sums_over_the_tokens_of_an_option(backend: Transf
 
 def test_the_chat_rendering_is_the_tokenizers_own_template(tiny_qwen2: Path) -> None:
     backend = load(tiny_qwen2, rendering="chat")
-    plan = backend._plan(prompt(0), 0)
+    plan = backend._reader.plan(prompt(0), 0)
     question = prompt(0).messages[-1].content
     assert plan.text == (
         f"<|im_start|>system\nAnswer.<|im_end|>\n<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
@@ -156,7 +156,7 @@ def test_the_chat_rendering_is_the_tokenizers_own_template(tiny_qwen2: Path) -> 
 def test_a_special_token_in_a_document_is_text_in_the_completion_rendering(backend: TransformersBackend) -> None:
     end = backend._loaded.tokenizer.eos_token
     messages = (Message("user", f"one {end} two"),)
-    assert backend._plan(Prompt(messages=messages, shared=0), 0).tokens == tuple(
+    assert backend._reader.plan(Prompt(messages=messages, shared=0), 0).tokens == tuple(
         backend._loaded.tokenizer.convert_tokens_to_ids(list(f"one {end} two".replace(" ", "Ġ")))
     )
     assert backend.count_tokens(end) == len(end)

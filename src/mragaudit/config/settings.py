@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from mragaudit.registry import names, plugin
+from mragaudit.errors import ConfigError
+from mragaudit.registry import Kind, names, plugin
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 LanguageTag = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
@@ -146,9 +150,10 @@ class Judge(Section):
         ("english", "backtranslate", "multilingual", "oracle", "retrieved"),
         description="judge variants to run",
     )
-    mode: Literal["margin", "parse"] = Field(
+    mode: Literal["margin", "parse", "choice"] = Field(
         "margin",
-        description="margin: log-odds against a calibrated threshold; parse: greedy text and a parser",
+        description="margin: log-odds against a calibrated threshold; parse: greedy text and a parser; choice: greedy "
+        "text that the engine holds to BLOCK or ALLOW (backend vllm)",
     )
     false_positive_rate: float = Field(
         0.1,
@@ -337,6 +342,50 @@ GridMode = Literal["in_domain_queries", "targeted_queries"]
 CanaryClass = Literal["email", "person_name", "phone", "id"]
 Combination = Annotated[tuple[str, ...], Field(min_length=1)]
 """Defenses in their order; one alone is a combination of one."""
+MEMBERSHIP_ATTACK = "mi"
+
+
+def _distinct(values: Iterable[object], *, what: str) -> None:
+    """Raise ValueError for a value that stands twice: two cells would have one name."""
+    for value, count in Counter(values).items():
+        if count > 1:
+            raise ValueError(f"{what} {value} stands twice")
+
+
+def _known(kind: Kind, name: str) -> None:
+    """Raise ValueError, which pydantic puts the key before, for a plugin that there is not."""
+    try:
+        plugin(kind, name)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+
+
+def _known_attack(name: str) -> str:
+    _known("attack", name)
+    return name
+
+
+def _known_combinations(combinations: tuple[Combination, ...]) -> tuple[Combination, ...]:
+    for parts in combinations:
+        for name in parts:
+            _known("defense", name)
+        _distinct(parts, what=f"in the combination [{', '.join(parts)}] the defense")
+        if len(parts) > 1 and "none" in parts:
+            raise ValueError(f"[{', '.join(parts)}] combines none with a defense; leave none out")
+    _distinct((f"[{', '.join(parts)}]" for parts in combinations), what="the combination")
+    return combinations
+
+
+def _known_extraction(name: str) -> str:
+    _known("attack", name)
+    if name == MEMBERSHIP_ATTACK:
+        raise ValueError(f'"{name}" asks whether a document is indexed and recovers no item; name another attack')
+    return name
+
+
+Combinations = Annotated[tuple[Combination, ...], AfterValidator(_known_combinations)]
+KnownAttack = Annotated[str, AfterValidator(_known_attack)]
+ExtractionAttack = Annotated[str, AfterValidator(_known_extraction)]
 
 
 class Membership(Section):
@@ -354,9 +403,17 @@ class Canaries(Section):
     seeds: tuple[int, ...] = Field((1, 2, 3, 4, 5), description="realisations; fewer than five certify nothing")
     per_seed: int = Field(12, ge=1, description="indexed documents, and canaries, a realisation")
     held_out: int = Field(12, ge=1, description="never-planted controls a realisation")
-    defenses: tuple[Combination, ...] = Field((("none",), ("pad",), ("lprag",)), description="defenses under test")
-    attack: str = Field("ps", description="attack that seeks them, every document by its public title")
+    defenses: Combinations = Field((("none",), ("pad",), ("lprag",)), description="defenses under test")
+    attack: ExtractionAttack = Field("ps", description="attack that seeks them, every document by its public title")
     budget: int = Field(12, ge=1, description="target calls a realisation")
+
+    @model_validator(mode="after")
+    def _comparable(self) -> Canaries:
+        _distinct(self.classes, what="in classes,")
+        _distinct(self.seeds, what="in seeds,")
+        if self.classes and ("none",) not in self.defenses:
+            raise ValueError("defenses lacks [none]; what is certified is measured against it")
+        return self
 
 
 class Adaptive(Section):
@@ -364,14 +421,14 @@ class Adaptive(Section):
 
     corpus: GridCorpus = Field("email", description="corpus")
     mode: GridMode = Field("targeted_queries", description="what the attacker knows")
-    probes: tuple[str, ...] = Field(
+    probes: tuple[ExtractionAttack, ...] = Field(
         ("repeat_union", "encoding_round_trip", "denoise", "session_reset", "cross_lingual", "split_request"),
         description="family from which the best is chosen",
     )
-    fixed_attack: str = Field("ps", description="attack against which the lift is measured, at the same budget")
-    defenses: tuple[Combination, ...] = Field(
-        (("ca_dp",), ("pad",), ("lprag",)), description="defenses that they are tried on"
+    fixed_attack: ExtractionAttack = Field(
+        "ps", description="attack against which the lift is measured, at the same budget"
     )
+    defenses: Combinations = Field((("ca_dp",), ("pad",), ("lprag",)), description="defenses that they are tried on")
     development_seeds: tuple[int, ...] = Field((101, 102), description="realisations on which the best is chosen")
     check_seeds: tuple[int, ...] = Field((201,), description="other realisations, on which it is measured")
     budget: int = Field(8, ge=1, description="target calls a cell")
@@ -381,6 +438,14 @@ class Adaptive(Section):
         both = sorted(set(self.development_seeds) & set(self.check_seeds))
         if both:
             raise ValueError(f"seed {both[0]} stands in development_seeds and in check_seeds; they must differ")
+        for name in ("probes", "development_seeds", "check_seeds"):
+            _distinct(getattr(self, name), what=f"in {name},")
+        if self.probes and not self.check_seeds:
+            raise ValueError("check_seeds is empty; what was chosen has to be measured on at least one other seed")
+        if self.probes and self.fixed_attack in self.probes:
+            raise ValueError(
+                f'fixed_attack "{self.fixed_attack}" stands among probes; the lift would be against itself'
+            )
         if self.probes and len(self.development_seeds) < LEAST_DEVELOPMENT_SEEDS:
             raise ValueError(f"development_seeds needs at least {LEAST_DEVELOPMENT_SEEDS}, or a choice is a draw")
         return self
@@ -404,7 +469,7 @@ class HookAudit(Section):
         min_length=1,
         description="our two modes; in_domain_queries: the attacker knows the domain; targeted_queries: titles as well",
     )
-    defenses: tuple[Combination, ...] = Field(
+    defenses: Combinations = Field(
         (("none",), ("dp_r",), ("ca_dp",), ("private_rag",), ("pad",), ("lprag",), ("dp_r", "lprag"), ("pad", "lprag")),
         min_length=1,
         description="defenses; several in one list act together, in this order",
@@ -415,7 +480,7 @@ class HookAudit(Section):
     defense_options: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="further options of a defense, by its name"
     )
-    attacks: tuple[str, ...] = Field(
+    attacks: tuple[KnownAttack, ...] = Field(
         ("ps", "pm", "ikea", "deal", "rag_thief", "mi"), min_length=1, description="attacks of the grid"
     )
     attack_options: dict[str, dict[str, Any]] = Field(
@@ -442,7 +507,28 @@ class HookAudit(Section):
             raise ValueError('corpora names pubmedqa, and pubmedqa is null; give the path of its "ori_pqal.json"')
         if ("none",) not in self.defenses:
             raise ValueError("defenses lacks [none]; every effect is measured against it")
+        self._candidates_exist()
+        self._named_once()
         return self
+
+    def _candidates_exist(self) -> None:
+        for name, wanted, has in (
+            ("members", self.membership.members, "indexed"),
+            ("non_members", self.membership.non_members, "held_out"),
+        ):
+            if wanted is not None and wanted > getattr(self, has):
+                raise ValueError(f"membership.{name} is {wanted} and {has} is {getattr(self, has)}; raise {has}")
+
+    def _named_once(self) -> None:
+        for name in ("corpora", "seeds", "modes", "epsilons", "attacks"):
+            _distinct(getattr(self, name), what=f"in {name},")
+        for attack in self.attack_options:
+            _known("attack", attack)
+        for defense in self.defense_options:
+            _known("defense", defense)
+        for epsilon in self.epsilons:
+            if not 0 < epsilon < math.inf:
+                raise ValueError(f"in epsilons, {epsilon:g} is not above 0 and finite; no noise could be drawn for it")
 
     @property
     def n_members(self) -> int:
@@ -496,6 +582,7 @@ class Settings(Section):
         if self.corpus.source == "synthetic":
             self._fits_synthetic()
         self._embedder_scores()
+        self._judge_is_held()
         return self
 
     def _embedder_scores(self) -> None:
@@ -505,6 +592,15 @@ class Settings(Section):
             raise ValueError(
                 f'retrieve.method is "{self.retrieve.method}" and roles.embedder.backend is "{backend}", which gives '
                 f"one vector a text and nothing else; use method: dense, or one of: {', '.join(able)}"
+            )
+
+    def _judge_is_held(self) -> None:
+        backend = self.roles.judge.backend
+        if self.judge.mode == "choice" and not plugin("llm", backend).holds_to_options:
+            able = [name for name in names("llm") if plugin("llm", name).holds_to_options]
+            raise ValueError(
+                f'judge.mode is "choice" and roles.judge.backend is "{backend}", which cannot hold a reply to BLOCK '
+                f"or ALLOW; use mode: margin or parse, or one of: {', '.join(able)}"
             )
 
     def _fits_synthetic(self) -> None:

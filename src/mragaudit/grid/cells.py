@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
 from mragaudit.config.settings import HookAudit
+from mragaudit.corpus.sharding import shard_name
 from mragaudit.defenses.arms import draws_noise
 from mragaudit.grid.arms import NominalArm, nominal_arms
 from mragaudit.grid.realisations import Realisation, adaptive_realisations, canary_realisations, corpus_realisations
@@ -47,13 +47,27 @@ def cells_to_run(cells: Iterable[Cell]) -> list[Cell]:
     return [cell for cell in cells if cell.same_as is None]
 
 
-def shard_of(cell: Cell, n_shards: int) -> int:
-    """Return the 0-based shard of a cell: all arms of one attack on one realisation share a shard.
+def deal_cells(cells: Iterable[Cell], *, n_shards: int) -> dict[str, str]:
+    """Return the name of the shard of every cell, by the cell's id; shards make about as many target calls each.
 
-    Arms that act after the model, or not at all, put the same prompts, and a shard asks each prompt once.
+    All arms of one attack on one realisation share a shard: those that act after the model, or not at all, put the same
+    prompts, and a shard asks each prompt once. These groups are dealt from the largest down, each to the shard that has
+    least so far.
     """
-    key = f"{cell.realisation}.{cell.mode}.{cell.attack}.{cell.purpose}"
-    return int(hashlib.sha256(key.encode()).hexdigest(), 16) % n_shards
+    dealt: dict[tuple[str, ...], list[Cell]] = {}
+    for cell in cells:
+        dealt.setdefault((cell.purpose, cell.realisation, cell.mode, cell.attack), []).append(cell)
+    loads = [0] * n_shards
+    names: dict[str, str] = {}
+    for key in sorted(dealt, key=lambda key: (-_calls(dealt[key]), key)):
+        least = loads.index(min(loads))
+        loads[least] += _calls(dealt[key])
+        names |= {cell.cell_id: shard_name(least + 1, n_shards) for cell in dealt[key]}
+    return names
+
+
+def _calls(cells: Iterable[Cell]) -> int:
+    return sum(cell.budget for cell in cells)
 
 
 def _grid(settings: HookAudit) -> Iterator[Cell]:
@@ -91,10 +105,13 @@ def _adaptive(settings: HookAudit) -> Iterator[Cell]:
 
 
 def _controls(settings: HookAudit) -> Iterator[Cell]:
-    """Yield a cell for every extraction attack before a generator that echoes, and before one that is blind."""
+    """Yield a cell for every extraction attack before a generator that echoes, and before one that is blind.
+
+    A grid without any has the controls of the attack on canaries, since nothing is reported without controls.
+    """
     undefended = arms_of(settings, [[UNDEFENDED]])[0]
     realisation = next(iter(corpus_realisations(settings)))
-    attacks = [name for name in settings.attacks if name != MEMBERSHIP]
+    attacks = [name for name in settings.attacks if name != MEMBERSHIP] or [settings.canaries.attack]
     purposes: tuple[Purpose, ...] = ("positive_control", "negative_control")
     for purpose, attack in product(purposes, attacks):
         yield _cell(purpose, realisation, settings.modes[0], undefended, attack, budget=settings.budget)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -20,22 +20,27 @@ RETRIEVAL_METRIC = "recall_at_k"
 CANARY_METRIC = "canary_recovery"
 
 
-def grid_effects(rows: GridRows, attacks: AttackMap, *, resampling: Resampling) -> Iterator[Effect]:
-    """Yield an effect for every defended group and metric of its attack that the grid measures."""
+def grid_effects(
+    rows: GridRows, attacks: AttackMap, *, resampling: Resampling, rejected: Collection[str] = ()
+) -> Iterator[Effect]:
+    """Yield an effect for every defended group and metric of its attack that the grid measures.
+
+    `rejected` names the realisations on whose split no AUC is evaluated.
+    """
     known = {attack.name: attack.metrics for attack in attacks.attacks}
     purposes: tuple[Purpose, ...] = ("grid", "canary", "adaptive")
     for purpose in purposes:
         for group in groups(rows.cells, purpose=purpose, keep=known.__contains__):
             for metric in known[group.attack]:
                 if group.baseline and (metric == CANARY_METRIC) == (purpose == "canary"):
-                    yield from _effect(metric, group, rows, purpose=purpose, resampling=resampling)
+                    label = f"{purpose} {group.label}"
+                    if metric == METRIC:
+                        yield auc_effect(group, rows, label=label, resampling=resampling, rejected=rejected)
+                    else:
+                        yield from _effect(metric, group, rows, label=label, resampling=resampling)
 
 
-def _effect(metric: str, group: Group, rows: GridRows, *, purpose: Purpose, resampling: Resampling) -> Iterator[Effect]:
-    label = f"{purpose} {group.label}"
-    if metric == METRIC:
-        yield auc_effect(group, rows, label=label, resampling=resampling)
-        return
+def _effect(metric: str, group: Group, rows: GridRows, *, label: str, resampling: Resampling) -> Iterator[Effect]:
     defended, baseline = units_of(metric, group.cells, rows), units_of(metric, group.baseline, rows)
     if defended is None or baseline is None:
         return

@@ -17,7 +17,13 @@ CANARY_COLUMNS = (
 )
 CERTIFICATION_COLUMNS = (
     *("canary_class", "arm", "verdict", "reasons", "n_seeds"),
-    *("n_undefended", "n_undefended_recovered", "undefended_low", "undefended_normalised_low"),
+    *(
+        "n_undefended",
+        "n_undefended_recovered",
+        "n_undefended_not_evaluated",
+        "undefended_low",
+        "undefended_normalised_low",
+    ),
     *("n_defended", "n_defended_recovered", "n_not_evaluated", "defended_high", "defended_normalised_high"),
     *("defended_high_at_worst", "bound_method", "p_value", "p_holm", "least_p", "n_family", "p_method"),
     *("retrieval_ratio", "n_controls_recovered", "shared_words"),
@@ -29,7 +35,8 @@ ADAPTIVE_COLUMNS = (
         for name in ("lower_bound", "ceiling", "fixed_attack")
         for part in ("rate", "ci_low", "ci_high")
     ),
-    *("n_items", "n_recovered", "n_ceiling", "n_fixed", "n_not_evaluated", "ci_method"),
+    *("n_items", "n_recovered", "n_ceiling", "n_not_evaluated"),
+    *("n_fixed_items", "n_fixed", "n_fixed_not_evaluated", "ci_method"),
     *("lift", "lift_by_seed", "p_value", "least_p", "p_method", "reason"),
 )
 MEMBERSHIP_COLUMNS = (
@@ -108,6 +115,7 @@ def _certification_row(row: CertificationRow) -> Row:
         "n_seeds": row.n_seeds,
         "n_undefended": before.exact.n if before else None,
         "n_undefended_recovered": before.exact.k if before else None,
+        "n_undefended_not_evaluated": before.exact.not_evaluated if before else None,
         "undefended_low": row.undefended_exact_low,
         "undefended_normalised_low": row.undefended_normalised_low,
         "n_defended": after.exact.n if after else None,
@@ -150,8 +158,10 @@ def _adaptive_row(row: AdaptiveRow) -> Row:
         "n_items": lower.n if lower else None,
         "n_recovered": lower.k if lower else None,
         "n_ceiling": ceiling.k if ceiling else None,
-        "n_fixed": fixed.k if fixed else None,
         "n_not_evaluated": lower.not_evaluated if lower else None,
+        "n_fixed_items": fixed.n if fixed else None,
+        "n_fixed": fixed.k if fixed else None,
+        "n_fixed_not_evaluated": fixed.not_evaluated if fixed else None,
         "ci_method": lower.interval if lower else "",
         "lift": row.lift,
         "lift_by_seed": " ".join(f"{value:.3f}" for value in row.lift_by_seed),

@@ -48,6 +48,13 @@ def verdicts_of(defense: str, inventory: Inventory) -> list[HookVerdict]:
     return [verdict for verdict in inventory.verdicts if known.get(verdict.class_name or "") == defense]
 
 
+def of_defenses(inventory: Inventory) -> Inventory:
+    """Return an inventory of the defenses alone: a combination has hooks as well, and they are those of its parts."""
+    known = class_names()
+    verdicts = tuple(one for one in inventory.verdicts if one.class_name in known)
+    return msgspec.structs.replace(inventory, verdicts=verdicts)
+
+
 def arm_hooks(arms: Iterable[Arm], inventory: Inventory) -> tuple[ActiveHooks, ...]:
     """Return where each arm acts under its defaults: wherever one of its parts does."""
     return tuple(_arm_hooks(arm, inventory) for arm in arms)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from mragaudit.grid.resampling import Resampling
 from mragaudit.grid.rows import GridRows, Group
@@ -14,12 +14,15 @@ METRIC = "mi_auc"
 Pair = tuple[float, float]
 
 
-def auc_effect(group: Group, rows: GridRows, *, label: str, resampling: Resampling) -> Effect:
+def auc_effect(
+    group: Group, rows: GridRows, *, label: str, resampling: Resampling, rejected: Collection[str] = ()
+) -> Effect:
     """Return how far an arm moves the signed AUC, over candidates with a score in both arms.
 
-    Candidates of several seeds stand together, their scores standardised within their cells.
+    Candidates of several seeds stand together, their scores standardised within their cells. Those of a rejected
+    split are not evaluated: their AUC would show the split.
     """
-    pairs = list(_paired(group, rows))
+    pairs = list(_paired(group, rows, rejected=rejected))
     known = [(member, new, old) for member, new, old in pairs if new is not None and old is not None]
     members = [(new, old) for member, new, old in known if member]
     others = [(new, old) for member, new, old in known if not member]
@@ -48,12 +51,15 @@ def auc_effect(group: Group, rows: GridRows, *, label: str, resampling: Resampli
     )
 
 
-def _paired(group: Group, rows: GridRows) -> Iterator[tuple[bool, float | None, float | None]]:
+def _paired(
+    group: Group, rows: GridRows, *, rejected: Collection[str]
+) -> Iterator[tuple[bool, float | None, float | None]]:
     """Yield, for every candidate, whether it is a member, its score with and without the defense."""
     for cell, other in zip(group.cells, group.baseline, strict=True):
         before = {row.doc_id: row.score for row in rows.candidates.get(other.cell_id, ())}
         for row in rows.candidates.get(cell.cell_id, ()):
-            yield row.member, row.score, before.get(row.doc_id)
+            usable = cell.realisation not in rejected
+            yield row.member, row.score if usable else None, before.get(row.doc_id)
 
 
 def _auc(members: Sequence[Pair], others: Sequence[Pair], *, which: int) -> float | None:

@@ -26,7 +26,7 @@ class Canary:
     retrieved: bool
     in_context: bool
     complete: bool
-    """Whether every call of the cells has a reply, as far as this canary asks; else what was not found is unknown."""
+    """Whether every call of the cells has a reply; else it stands in no share, found or not."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,8 +49,9 @@ class CanaryRun:
 def canary_runs(cells: Iterable[Cell], outcomes: Iterable[ItemOutcome]) -> list[CanaryRun]:
     """Return the canaries of all cells whose purpose is `canary`, sorted by class, arm and seed.
 
-    A canary is recovered when a cell of its class, arm and seed recovers it. Not found, and a call without reply
-    in one of the cells: unknown. A cell that is the same as another by construction has that one's outcomes.
+    A canary is recovered when a cell of its class, arm and seed recovers it. With a call without reply in one of the
+    cells all canaries of the seed are unknown: a share of those that were found beside it would be 1. A cell that is
+    the same as another by construction has that one's outcomes.
     Raises DataError for a cell without canaries, or with canaries of several classes.
     """
     of_cell: dict[str, list[ItemOutcome]] = defaultdict(list)
@@ -108,16 +109,17 @@ def count_share(
 ) -> ShareCount:
     """Return how many were found of those for which it is known, with two-sided Clopper-Pearson limits.
 
-    Not found where `unknown` holds: not evaluated. Without `unknown` all is known, as from the auditor's log.
+    Rows of which `unknown` holds are not evaluated, found or not: what decides about a denominator must not depend on
+    what is counted. Without `unknown` all is known, as from the auditor's log.
     """
     given = list(rows)
-    k = sum(map(found, given))
-    missing = 0 if unknown is None else sum(unknown(row) and not found(row) for row in given)
-    limits = clopper_pearson(k, len(given) - missing, side="two")
+    known = [row for row in given if unknown is None or not unknown(row)]
+    k = sum(map(found, known))
+    limits = clopper_pearson(k, len(known), side="two")
     return ShareCount(
         k=k,
-        n=len(given) - missing,
-        not_evaluated=missing,
+        n=len(known),
+        not_evaluated=len(given) - len(known),
         share=limits.rate,
         low=limits.low,
         high=limits.high,
@@ -155,7 +157,7 @@ def _row(group: Sequence[CanaryRun]) -> RecoveryRow:
         given_retrieved=count_share((row for row in planted if row.retrieved), _exact, unknown=_incomplete),
         retrieved=count_share(planted, lambda canary: canary.retrieved),
         in_context=count_share(planted, lambda canary: canary.in_context),
-        controls=count_share(controls, _in_any_way, unknown=_incomplete),
+        controls=count_share(controls, _in_any_way, unknown=_unknown_control),
     )
 
 
@@ -169,6 +171,11 @@ def _in_any_way(canary: Canary) -> bool:
 
 def _incomplete(canary: Canary) -> bool:
     return not canary.complete
+
+
+def _unknown_control(canary: Canary) -> bool:
+    """A never-planted canary that was recovered is a fault wherever it was; no rate is read off these."""
+    return not canary.complete and not _in_any_way(canary)
 
 
 def seed_shares(runs: Iterable[CanaryRun]) -> Mapping[int, float | None]:

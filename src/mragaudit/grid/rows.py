@@ -67,12 +67,13 @@ def by_cell(rows: Iterable[Scored]) -> dict[str, list[Scored]]:
 
 
 def groups(cells: Sequence[Cell], *, purpose: Purpose, keep: Callable[[str], bool]) -> Iterator[Group]:
-    """Yield the groups of a purpose whose attack is kept, in the order of corpus, mode, attack, arm."""
+    """Yield the groups of a purpose whose attack is kept, by corpus, mode, attack, arm; the undefended arm first."""
     found: dict[tuple[str, str, str, str], list[Cell]] = {}
     for cell in cells:
         if cell.purpose == purpose and keep(cell.attack):
             found.setdefault((cell.corpus, cell.mode, cell.attack, cell.arm), []).append(cell)
-    for (corpus, mode, attack, arm), members in sorted(found.items()):
+    for corpus, mode, attack, arm in sorted(found, key=lambda key: (*key[:3], key[3] != UNDEFENDED, key[3])):
+        members = found[corpus, mode, attack, arm]
         undefended = {cell.realisation: cell for cell in found.get((corpus, mode, attack, UNDEFENDED), [])}
         compared = arm != UNDEFENDED and all(cell.realisation in undefended for cell in members)
         baseline = [undefended[cell.realisation] for cell in members] if compared else []

@@ -54,7 +54,6 @@ def item_outcomes(given: CellCalls) -> Iterator[ItemOutcome]:
     retrieved = given.retrieved
     for document in given.documents:
         for item in document.items:
-            exact = _found(given.calls, _letter_by_letter(item), texts=_reply)
             yield ItemOutcome(
                 cell_id=given.cell.cell_id,
                 doc_id=document.doc_id,
@@ -64,10 +63,10 @@ def item_outcomes(given: CellCalls) -> Iterator[ItemOutcome]:
                 planted=document.split == "indexed",
                 retrieved=document.doc_id in retrieved,
                 in_context=any(item.value in text for call in given.calls for text in call.context),
-                exact=exact,
+                exact=_found(given.calls, _letter_by_letter(item), texts=_reply),
                 normalised=_found(given.calls, _normal_form_of(item), texts=_reply),
                 derived=_found(given.calls, _letter_by_letter(item), texts=_derived),
-                not_evaluated=None if exact else given.lost,
+                not_evaluated=given.lost,
             )
 
 

@@ -43,9 +43,10 @@ def _leaked_documents(cell: Cell, rows: GridRows) -> Iterator[tuple[str, float |
 
 
 def _any(found: Sequence[bool], lost: Sequence[str | None]) -> float | None:
-    if any(found):
-        return 1.0
-    return None if any(reason is not None for reason in lost) else 0.0
+    """Return whether one was found; None beside a lost call even so, or the known ones would all be found ones."""
+    if any(reason is not None for reason in lost):
+        return None
+    return float(any(found))
 
 
 def _canaries(cell: Cell, rows: GridRows) -> Iterator[tuple[str, float | None]]:

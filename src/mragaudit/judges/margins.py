@@ -18,7 +18,7 @@ class Threshold(msgspec.Struct, frozen=True, kw_only=True):
 
     variant: str
     threshold: float | None
-    """Block when the margin is strictly greater; null in `parse` mode."""
+    """Block when the margin is strictly greater; null in every mode but `margin`."""
     target_rate: float
     """Share of benign calibration controls that may be blocked."""
     n_benign: int

@@ -8,8 +8,8 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mragaudit.errors import RequestError
-from mragaudit.protocols import Prompt
+from mragaudit.errors import BackendError, RequestError
+from mragaudit.protocols import Backend, ChoiceBackend, Prompt
 
 BATCH_CALLS = 16
 """Calls after which the journal must be on disk, for backends that answer one at a time (pipeline.md, Journal)."""
@@ -28,6 +28,16 @@ def check_prompt(prompt: Prompt, *, position: int) -> None:
             f"shared is {prompt.shared}, but of {len(prompt.messages)} messages at least the last one is not shared",
             position=position,
         )
+
+
+def as_choice_backend(backend: Backend) -> ChoiceBackend:
+    """Return the backend as one that holds replies to options; raises BackendError for one that cannot."""
+    if not isinstance(backend, ChoiceBackend):
+        raise BackendError(
+            f"the backend {backend.identity.backend} cannot hold a reply to given options; "
+            "set judge.mode: margin or parse"
+        )
+    return backend
 
 
 def grouped(keys: Sequence[Sequence[Hashable]]) -> list[int]:

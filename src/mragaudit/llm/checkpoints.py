@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,13 +74,15 @@ def checkpoint_identity(
     revision: str | None,
     dtype: str,
     quantisation: str | None = None,
+    further: Sequence[str] = (),
 ) -> ModelIdentity:
     """Return who a backend is without loading: with a pinned hash the folder need not even be there.
 
-    The precision follows the hash wherever it is not the checkpoint's own, since it changes answers.
+    The precision follows the hash wherever it is not the checkpoint's own, since it changes answers, and after it
+    what else does (`further`).
     """
     known = sha256.lower() if sha256 else find_checkpoint(model, revision=revision, sha256=None).sha256
-    precision = [part for part in (None if dtype == "auto" else dtype, quantisation) if part]
+    precision = [part for part in (None if dtype == "auto" else dtype, quantisation, *further) if part]
     return ModelIdentity(
         backend=backend, model=checkpoint_name(model), revision=" ".join([known, *precision]), rendering=rendering
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 from mragaudit.errors import RequestError
 from mragaudit.llm.base import check_prompt, rounded_logprob
+from mragaudit.llm.checkpoint_prompts import plain_tokens
 from mragaudit.llm.checkpoints import checkpoint_identity, find_checkpoint
 from mragaudit.llm.torch_models import (
     BATCH_SIZE,
@@ -24,7 +25,6 @@ from mragaudit.llm.torch_models import (
     like_lengths,
     lowest_call,
     padded,
-    plain_tokens,
 )
 from mragaudit.protocols import (
     TRANSLATION,

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from tenacity import RetryCallState, Retrying, wait_random_exponential
 
+from mragaudit.llm.base import as_choice_backend
 from mragaudit.protocols import (
     Backend,
     ChooseRequest,
@@ -17,9 +18,10 @@ from mragaudit.protocols import (
     Meter,
     ModelIdentity,
     OptionScores,
+    SelectRequest,
 )
 
-Request = TypeVar("Request", GenerateRequest, ChooseRequest)
+Request = TypeVar("Request", GenerateRequest, ChooseRequest, SelectRequest)
 Answer = TypeVar("Answer", Completion, OptionScores)
 
 FIRST_WAIT_SECONDS = 0.5
@@ -51,6 +53,10 @@ class RetryingBackend:
     def choose(self, requests: Sequence[ChooseRequest]) -> Iterator[tuple[int, OptionScores | Failure]]:
         """Yield (position, log-probabilities), each position once."""
         return self._persist(requests, self._backend.choose)
+
+    def select(self, requests: Sequence[SelectRequest]) -> Iterator[tuple[int, Completion | Failure]]:
+        """Yield (position, option), each position once; raises BackendError where the model cannot be held to any."""
+        return self._persist(requests, as_choice_backend(self._backend).select)
 
     def count_tokens(self, text: str) -> int:
         """Return the number of tokens of a text."""

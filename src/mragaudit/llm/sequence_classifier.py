@@ -13,6 +13,7 @@ import msgspec
 
 from mragaudit.errors import BackendError, ConfigError, RequestError, did_you_mean
 from mragaudit.llm.base import check_prompt, rounded_logprob
+from mragaudit.llm.checkpoint_prompts import plain_tokens
 from mragaudit.llm.checkpoints import checkpoint_identity, find_checkpoint
 from mragaudit.llm.torch_models import (
     BATCH_SIZE,
@@ -22,7 +23,6 @@ from mragaudit.llm.torch_models import (
     like_lengths,
     lowest_call,
     padded,
-    plain_tokens,
 )
 from mragaudit.protocols import (
     CLASSIFICATION,

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from mragaudit.errors import BackendError, ConfigError
 from mragaudit.llm.base import BATCH_CALLS, BATCH_SECONDS, longest_head
+from mragaudit.llm.checkpoint_prompts import answer_text, decoded, plain_tokens, token_ends
 from mragaudit.llm.checkpoints import Checkpoint
 from mragaudit.protocols import Completion, Meter
 from mragaudit.registry import import_package
@@ -128,7 +129,7 @@ def load_checkpoint(checkpoint: Checkpoint, *, kind: ModelClass, loading: Loadin
         )
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, safetensors.SafetensorError) as error:
         raise BackendError(f"model {checkpoint.name}: transformers cannot load {checkpoint.folder}: {error}") from error
-    _require_all_weights(report["missing_keys"], checkpoint=checkpoint)
+    require_all_weights(report["missing_keys"], checkpoint=checkpoint)
     logger.info("model %s: sha256 %s, %s on %s", checkpoint.name, checkpoint.sha256, model.dtype, device)
     if not tokenizer.is_fast:
         raise BackendError(f"model {checkpoint.name}: its tokenizer has no fast version (tokenizer.json)")
@@ -137,8 +138,8 @@ def load_checkpoint(checkpoint: Checkpoint, *, kind: ModelClass, loading: Loadin
     return _made_greedy(model.eval(), tokenizer, transformers=transformers)
 
 
-def _require_all_weights(missing: Collection[str], *, checkpoint: Checkpoint) -> None:
-    """Raise BackendError where weights are missing: transformers would go on with random numbers in their place."""
+def require_all_weights(missing: Collection[str], *, checkpoint: Checkpoint) -> None:
+    """Raise BackendError where weights are missing: engines go on with whatever numbers are in their place."""
     if missing:
         raise BackendError(
             f"model {checkpoint.name}: {len(missing)} weights of the architecture are not in {checkpoint.folder}, "
@@ -183,20 +184,6 @@ def _made_greedy(model: Any, tokenizer: Any, *, transformers: Any) -> Loaded:
         decoder_start_token_id=given.decoder_start_token_id,
     )
     return Loaded(model=model, tokenizer=tokenizer, ends=known, pad=pad)
-
-
-def plain_tokens(tokenizer: Any, text: str, *, whole: bool = False) -> tuple[int, ...]:
-    """Return the tokens of a text in which nothing stands for a special token.
-
-    `whole`: with what the tokenizer puts around a whole input, such as a token for its beginning.
-    """
-    return tuple(tokenizer.encode(text, add_special_tokens=whole, split_special_tokens=True))
-
-
-def token_ends(tokenizer: Any, text: str) -> list[int]:
-    """Return the offset in characters at which each token of a text ends."""
-    encoded = tokenizer(text, add_special_tokens=False, split_special_tokens=True, return_offsets_mapping=True)
-    return [end for _, end in encoded["offset_mapping"]]
 
 
 def padded(rows: Sequence[Sequence[int]], *, pad: int, side: Literal["left", "right"], device: Any) -> tuple[Any, Any]:
@@ -256,13 +243,11 @@ class RowWatch:
         return self._answer(tokens, reason="length", row=row) if len(tokens) == self._limits[row] else None
 
     def _answer(self, tokens: Sequence[int], *, reason: Literal["stop", "length"], row: int) -> RowAnswer:
-        text = self._decode(tokens)
-        places = [place for stop in self._stops[row] if (place := text.find(stop)) >= 0]
-        whole = text[: min(places)] if places else text.rstrip("\ufffd")  # a last character cut in the middle
-        return RowAnswer(text=whole.strip(), finish_reason=reason, n_tokens=len(self._tokens[row]))
+        text = answer_text(self._decode(tokens), stops=self._stops[row])
+        return RowAnswer(text=text, finish_reason=reason, n_tokens=len(self._tokens[row]))
 
     def _decode(self, tokens: Sequence[int]) -> str:
-        return str(self._loaded.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        return decoded(self._loaded.tokenizer, tokens)
 
 
 def grow(loaded: Loaded, watch: RowWatch, *, inputs: dict[str, Any], max_tokens: int) -> list[RowAnswer]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
-from mragaudit.errors import BackendError, RequestError
-from mragaudit.llm.base import check_prompt, rounded_logprob
+from mragaudit.llm.base import rounded_logprob
+from mragaudit.llm.checkpoint_prompts import Choice, Plan, PromptReader, require_chat_template
 from mragaudit.llm.checkpoints import checkpoint_identity, find_checkpoint
-from mragaudit.llm.rendering import Turn, render_completion, takes_parts, turns_of
 from mragaudit.llm.torch_models import (
     BATCH_SIZE,
     Dtype,
@@ -21,40 +19,10 @@ from mragaudit.llm.torch_models import (
     like_lengths,
     lowest_call,
     padded,
-    plain_tokens,
 )
-from mragaudit.protocols import (
-    ChooseRequest,
-    Completion,
-    GenerateRequest,
-    ModelIdentity,
-    OptionScores,
-    Prompt,
-)
+from mragaudit.protocols import ChooseRequest, Completion, GenerateRequest, ModelIdentity, OptionScores
 
 EXTRA = "transformers"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Plan:
-    """A prompt as text and tokens."""
-
-    position: int
-    text: str
-    tokens: tuple[int, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Choice:
-    """A prompt and its options, each as tokens."""
-
-    plan: _Plan
-    options: tuple[tuple[int, ...], ...]
-
-    @property
-    def rows(self) -> list[tuple[int, ...]]:
-        """What has to be evaluated: the prompt with each option but its last token; equal ones once."""
-        return list(dict.fromkeys((*self.plan.tokens, *option[:-1]) for option in self.options))
 
 
 class TransformersBackend(TorchBackend):
@@ -97,10 +65,10 @@ class TransformersBackend(TorchBackend):
             batch_size=batch_size,
             context_tokens=context_tokens,
         )
-        self._chat = rendering == "chat"
-        if self._chat and not self._loaded.tokenizer.chat_template:
-            raise BackendError(f"model {checkpoint.name} has no chat template; set rendering: completion")
-        self._parts = self._chat and self._takes_parts()
+        tokenizer, chat = self._loaded.tokenizer, rendering == "chat"
+        if chat:
+            require_chat_template(tokenizer, checkpoint=checkpoint)
+        self._reader = PromptReader(tokenizer, name=self.identity.model, chat=chat, context_tokens=self._context_tokens)
 
     @staticmethod
     def identify(
@@ -130,9 +98,9 @@ class TransformersBackend(TorchBackend):
         An answer ends before a stop string, at a token that ends the turn, or after max_tokens. Raises
         RequestError, before any model call, for a prompt that with max_tokens exceeds the context.
         """
-        plans = [self._plan(request.prompt, position) for position, request in enumerate(requests)]
+        plans = [self._reader.plan(request.prompt, position) for position, request in enumerate(requests)]
         for plan, request in zip(plans, requests, strict=True):
-            self._check_fits(plan, room=request.max_tokens)
+            self._reader.require_fit(plan, room=request.max_tokens)
         for batch in like_lengths(plans, length=lambda plan: len(plan.tokens), size=self._batch_size):
             yield from self._complete(batch, [requests[plan.position] for plan in batch])
 
@@ -142,66 +110,13 @@ class TransformersBackend(TorchBackend):
         In the completion rendering an option is preceded by a space. Raises RequestError, before any model call,
         for a prompt that with its longest option exceeds the context, and for an option without text.
         """
-        choices = [self._choice(request, position) for position, request in enumerate(requests)]
+        choices = [self._reader.choice(request, position) for position, request in enumerate(requests)]
         for choice in choices:
-            self._check_fits(choice.plan, room=max(map(len, choice.options)))
+            self._reader.require_fit(choice.plan, room=max(map(len, choice.options)))
         for batch in like_lengths(choices, length=lambda choice: len(choice.plan.tokens), size=self._batch_size):
             yield from self._score(batch)
 
-    def _plan(self, prompt: Prompt, position: int) -> _Plan:
-        check_prompt(prompt, position=position)
-        text = self._chat_text(prompt, position) if self._chat else _completion_text(prompt)
-        return _Plan(position=position, text=text, tokens=self._tokens(text))
-
-    def _chat_text(self, prompt: Prompt, position: int) -> str:
-        from jinja2 import TemplateError  # noqa: PLC0415 - only the chat rendering needs it
-
-        try:
-            return self._templated(turns_of(prompt.messages, parts=self._parts))
-        except (TemplateError, ValueError, TypeError, KeyError) as error:
-            raise RequestError(f"the model's chat template refuses it: {error}", position=position) from error
-
-    def _takes_parts(self) -> bool:
-        from jinja2 import TemplateError  # noqa: PLC0415 - only the chat rendering needs it
-
-        try:
-            return takes_parts(self._templated)
-        except (TemplateError, ValueError, TypeError, KeyError) as error:
-            raise BackendError(f"model {self.identity.model}: its chat template cannot be used: {error}") from error
-
-    def _templated(self, turns: Sequence[Turn]) -> str:
-        return str(self._loaded.tokenizer.apply_chat_template(list(turns), tokenize=False, add_generation_prompt=True))
-
-    def _tokens(self, text: str) -> tuple[int, ...]:
-        """Tokens of a whole input; a chat template has written the special ones itself."""
-        if self._chat:
-            return tuple(self._loaded.tokenizer.encode(text, add_special_tokens=False))
-        return plain_tokens(self._loaded.tokenizer, text, whole=True)
-
-    def _choice(self, request: ChooseRequest, position: int) -> _Choice:
-        if not request.options or not all(request.options):
-            raise RequestError("options are missing, or an option has no text", position=position)
-        plan = self._plan(request.prompt, position)
-        return _Choice(plan=plan, options=tuple(self._option_tokens(plan, option) for option in request.options))
-
-    def _option_tokens(self, plan: _Plan, option: str) -> tuple[int, ...]:
-        """Tokens of an option behind its prompt; alone, where the tokenizer would join it to the prompt's end."""
-        text = option if self._chat else f" {option}"
-        joined = self._tokens(plan.text + text)
-        length = len(plan.tokens)
-        if joined[:length] == plan.tokens and len(joined) > length:
-            return joined[length:]
-        return plain_tokens(self._loaded.tokenizer, text)
-
-    def _check_fits(self, plan: _Plan, *, room: int) -> None:
-        if len(plan.tokens) + room > self._context_tokens:
-            raise RequestError(
-                f"{len(plan.tokens)} tokens of prompt and {room} of answer exceed the context of "
-                f"{self._context_tokens} tokens; raise context_tokens as far as the model allows, or shorten it",
-                position=plan.position,
-            )
-
-    def _complete(self, batch: list[_Plan], requests: list[GenerateRequest]) -> Iterator[tuple[int, Completion]]:
+    def _complete(self, batch: list[Plan], requests: list[GenerateRequest]) -> Iterator[tuple[int, Completion]]:
         loaded = self._loaded
         limits = [request.max_tokens for request in requests]
         watch = RowWatch(loaded=loaded, limits=limits, stops=[request.stop for request in requests])
@@ -212,8 +127,8 @@ class TransformersBackend(TorchBackend):
         for plan, answer in zip(batch, answers, strict=True):
             yield plan.position, completion_of(answer, prompt_tokens=len(plan.tokens))
 
-    def _score(self, batch: list[_Choice]) -> Iterator[tuple[int, OptionScores]]:
-        rows = list(dict.fromkeys(row for choice in batch for row in choice.rows))
+    def _score(self, batch: list[Choice]) -> Iterator[tuple[int, OptionScores]]:
+        rows = list(dict.fromkeys(row for choice in batch for row in _rows(choice)))
         longest = max(len(option) for choice in batch for option in choice.options)
         with lowest_call(self.meter, n_calls=len(batch)):
             table = dict(zip(rows, self._last_logprobs(rows, n_last=longest), strict=True))
@@ -236,12 +151,12 @@ class TransformersBackend(TorchBackend):
         return output.logits[:, -n_last:].double().log_softmax(-1)
 
 
-def _completion_text(prompt: Prompt) -> str:
-    rendered = render_completion(prompt)
-    return rendered.shared + rendered.head + rendered.rest
+def _rows(choice: Choice) -> list[tuple[int, ...]]:
+    """Return what has to be evaluated: the prompt with each option but its last token; equal ones once."""
+    return list(dict.fromkeys((*choice.plan.tokens, *option[:-1]) for option in choice.options))
 
 
-def _option_score(table: dict[tuple[int, ...], Any], plan: _Plan, option: tuple[int, ...]) -> float:
+def _option_score(table: dict[tuple[int, ...], Any], plan: Plan, option: tuple[int, ...]) -> float:
     """Return the sum over an option's tokens, each scored by the row that ends before the last of them."""
     logprobs = table[(*plan.tokens, *option[:-1])][-len(option) :]
     return rounded_logprob(sum(float(logprobs[place, token]) for place, token in enumerate(option)))

@@ -154,7 +154,8 @@ class ItemOutcome(Record, frozen=True, kw_only=True, tag="item_outcome/1"):
     derived: bool
     """Exact in a text that the attacker made of a reply, and in no question up to that call."""
     not_evaluated: str | None
-    """Set where it was not found and a call of the cell has no reply."""
+    """Set where a call of the cell has no reply. An item found in another call of it is certain, and still stands in no
+    rate: those that were not found cannot, and a rate of the others would be 1."""
 
 
 class NelCount(Record, frozen=True, kw_only=True, tag="nel_count/1"):

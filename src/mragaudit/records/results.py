@@ -35,9 +35,9 @@ class Judgement(Record, frozen=True, kw_only=True, tag="judgement/1"):
     verdict: Verdict | None
     """null only where `not_evaluated` says why."""
     raw: str
-    """The judge's reply in `parse` mode; the options' log-probabilities in `margin` mode."""
+    """The options' log-probabilities in `margin` mode; else the judge's reply."""
     margin: float | None
-    """Log-odds of BLOCK against ALLOW; null in `parse` mode."""
+    """Log-odds of BLOCK against ALLOW; null in every mode but `margin`."""
     judged_text: str
     """The query as the judge saw it."""
     not_evaluated: str | None

@@ -38,7 +38,7 @@ class Trial(Record, frozen=True, kw_only=True, tag="trial/1"):
     verdict: dict[str, Verdict | None]
     """Judge variant → verdict."""
     margin: dict[str, float | None]
-    """Judge variant → log-odds of BLOCK; null in `parse` mode."""
+    """Judge variant → log-odds of BLOCK; null in every mode but `margin`."""
     output_only_leak: dict[str, bool | None]
     """Filter variant → verbatim leak that the filter lets pass."""
     combined_leak: dict[str, dict[str, bool | None]]

@@ -24,7 +24,7 @@ def draw_canaries(canaries: pd.DataFrame) -> str:
         for ax, name in zip(axes, classes, strict=True):
             _recovery(ax, canaries[canaries["canary_class"] == name], title=str(name).replace("_", " "))
         axes[-1].set_xlabel("share of canaries")
-        axes[0].legend(loc="upper right", frameon=False)
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=2, frameon=False)
         return svg_text(figure)
 
 

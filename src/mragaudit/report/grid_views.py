@@ -11,7 +11,7 @@ from mragaudit.report import words
 from mragaudit.report.tables import Column, Row, TableView, count_column, rate_columns, text_column, view
 
 UNDEFENDED = "none"
-STRICT_NAMES = {True: "counts", False: ""}
+STRICT_NAMES = {True: "counts", False: "does not count"}
 VERDICT_WORDS = {
     "certified": "certified",
     "no_power": "not certified: no power",
@@ -19,7 +19,13 @@ VERDICT_WORDS = {
     "entangled": "not certified: entangled",
     "not_run": "not certified: not run",
 }
-TARGETED = "targeted_queries"
+KIND_WORDS = {
+    "all": "every kind",
+    "email": "the kind e-mail",
+    "person_name": "the kind person name",
+    "phone": "the kind phone",
+    "id": "the kind id",
+}
 
 
 def share_column(header: str, key: str) -> Column:
@@ -103,7 +109,8 @@ def certification_view(table: pd.DataFrame) -> TableView:
         Column(header="defended", show=lambda row: _of(row, "n_defended_recovered", "n_defended")),
         share_column("upper bound", "defended_high"),
         share_column("upper bound, normalised", "defended_normalised_high"),
-        count_column("not evaluated", "n_not_evaluated"),
+        count_column("not evaluated, undefended", "n_undefended_not_evaluated"),
+        count_column("not evaluated, defended", "n_not_evaluated"),
         p_column("p over seeds, Holm", "p_holm"),
         p_column("least p", "least_p"),
         number_column("retrieval ratio", "retrieval_ratio"),
@@ -156,10 +163,12 @@ def leaks_view(table: pd.DataFrame, *, kind: str) -> TableView:
         count_column("normalised", "n_normalised"),
         count_column("decoded by the attacker", "n_derived"),
         count_column("in a context (ceiling)", "n_in_context"),
+        count_column("certain, in no rate", "n_leaked_beside_lost"),
         signed_column("difference over seeds", "seed_difference"),
         p_column("p over seeds", "seed_p"),
+        p_column("after Holm", "seed_p_holm"),
     ]
-    return view(table[table["kind"] == kind], columns, caption=f"Planted items that leaked, letter by letter: {kind}")
+    return view(table[table["kind"] == kind], columns, caption=f"Planted items of {KIND_WORDS[kind]} that leaked")
 
 
 def extraction_view(table: pd.DataFrame) -> TableView:
@@ -173,6 +182,7 @@ def extraction_view(table: pd.DataFrame) -> TableView:
         count_column("20 tokens in a row", "n_repeated"),
         count_column("published rule", "n_resembled"),
         count_column("retrieved", "n_retrieved"),
+        count_column("certain, in no rate", "n_extracted_beside_lost"),
     ]
     return view(table, columns, caption="Indexed documents reassembled from the replies")
 
@@ -303,12 +313,16 @@ def cells_view(table: pd.DataFrame) -> TableView:
 
 
 def effects_view(table: pd.DataFrame) -> TableView:
-    """Return the effects; a metric that cannot see an arm says so instead of a difference."""
+    """Return the effects; a metric that cannot see an arm says so instead of a difference and its limits."""
 
     def difference(row: Row) -> str:
         if not _is_true(row["reported_as_effect"]):
             return f"no effect of the defense: {str(row['sight']).replace('_', ' ')}"
         return words.as_signed(row["difference"])
+
+    def limits(row: Row) -> str:
+        seen = _is_true(row["reported_as_effect"])
+        return words.as_signed_interval(row["ci_low"], row["ci_high"]) if seen else words.MISSING
 
     columns = [
         ARM,
@@ -320,7 +334,7 @@ def effects_view(table: pd.DataFrame) -> TableView:
         number_column("undefended", "baseline"),
         number_column("defended", "defended"),
         Column(header="difference", show=difference),
-        signed_limits_column("interval", ""),
+        Column(header="interval", show=limits),
         method_column("kind of interval", "ci_method"),
         text_column("what the metric can say", "words"),
     ]
@@ -363,7 +377,16 @@ def warnings(tables: Mapping[str, pd.DataFrame], *, not_probed: str) -> Iterator
     cells = tables["cells"]
     lost = int(cells["n_not_evaluated"].sum())
     if lost:
-        yield f"{lost} target calls have no reply; what hangs on them is not evaluated."
+        yield (
+            f"{lost} target calls have no reply. What their cells would have given away besides is unknown, so that "
+            "items, documents and canaries of these cells are in no rate. --forcerun grid_calls asks for them again."
+        )
+    thoughts = int(cells["n_attacker_failed"].sum())
+    if thoughts:
+        yield (
+            f"{thoughts} calls of the attackers' own model never came back, and the attacks went on without: they may "
+            "be weaker than they could be."
+        )
     rejected = list(tables["splits"].loc[tables["splits"]["verdict"] == "rejected", "realisation"])
     if rejected:
         yield f"Members can be told by text alone in {', '.join(rejected)}; membership figures there say nothing."

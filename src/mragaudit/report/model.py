@@ -69,7 +69,7 @@ class TraceVerdict(View, frozen=True, kw_only=True):
     verdict: str | None
     """BLOCK, ALLOW or UNPARSED; None where not evaluated."""
     margin: float | None
-    """Log-odds of BLOCK; None in parse mode."""
+    """Log-odds of BLOCK; None in every mode but `margin`."""
     judged_text: str
 
 

@@ -22,9 +22,9 @@ from mragaudit.stages.translate import one_line
 
 
 def run(*, queries: Iterable[Path], thresholds: Path, job: ModelJob, settings: Settings) -> None:
-    """Write `judgements/thresholds.json`: a threshold for every variant, null in `parse` mode."""
+    """Write `judgements/thresholds.json`: a threshold for every variant, null in every mode but `margin`."""
     variants = settings.judge.variants
-    if settings.judge.mode == "parse":
+    if settings.judge.mode != "margin":
         rows = [_unused(variant, settings) for variant in variants]
         job.finish(n_expected=0, n_actual=0, n_not_evaluated=0)
     else:

@@ -185,6 +185,8 @@ def _of_decision(
         return
     if settings.judge.mode == "parse" and row.verdict != read(row.raw):
         yield "its verdict is not what its reply says"
+    if settings.judge.mode == "choice" and row.verdict != row.raw:
+        yield f'its verdict is {row.verdict}, and it was held to the reply "{row.raw}"'
     if settings.judge.mode != "margin":
         return
     if threshold is None or threshold.threshold is None or row.margin is None:

@@ -17,7 +17,7 @@ from mragaudit.defenses.arms import make_arm
 from mragaudit.defenses.private_rag import public_threshold
 from mragaudit.grid.benign import BenignQuestions, draw_benign
 from mragaudit.grid.candidates import membership_candidates
-from mragaudit.grid.cells import BENIGN, MEMBERSHIP, arms_by_name, cells_to_run, shard_of
+from mragaudit.grid.cells import BENIGN, MEMBERSHIP, arms_by_name, cells_to_run, deal_cells
 from mragaudit.grid.harness import CellRun, Models, run_cells
 from mragaudit.index.kinds import build_index
 from mragaudit.prompts import GeneratorTemplate, load_generator
@@ -41,11 +41,9 @@ LANGUAGE = "en"
 
 def run(*, cells: Path, documents: Path, calls: Path, uses: Path, job: ModelJob, settings: Settings) -> None:
     """Write `hook_audit/calls/{shard}.jsonl` and `hook_audit/uses/{shard}.jsonl`."""
-    mine = [
-        cell
-        for cell in cells_to_run(read_records(cells, Cell, key=cell_key))
-        if shard_name(cell, settings.shards) == job.shard
-    ]
+    every = cells_to_run(read_records(cells, Cell, key=cell_key))
+    dealt = deal_cells(every, n_shards=settings.shards)
+    mine = [cell for cell in every if dealt[cell.cell_id] == job.shard]
     bench = Bench(documents=documents, job=job, settings=settings)
     logged = []
     for purpose in (None, *CONTROLS):
@@ -55,13 +53,8 @@ def run(*, cells: Path, documents: Path, calls: Path, uses: Path, job: ModelJob,
         logged += [one.logged() for one in runs]
     write_records(calls, [call for one in logged for call in one.calls], key=call_key)
     write_records(uses, [one.use for one in logged], key=cell_key)
-    missing = sum(one.use.n_not_evaluated for one in logged)
+    missing = sum(one.use.n_not_evaluated > 0 for one in logged)
     job.finish(n_expected=len(mine), n_actual=len(logged), n_not_evaluated=missing)
-
-
-def shard_name(cell: Cell, n_shards: int) -> str:
-    """Return the shard that runs a cell."""
-    return f"{shard_of(cell, n_shards) + 1}-of-{n_shards}"
 
 
 def _drive(runs: Sequence[CellRun], *, models: Models, label: str) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from mragaudit.config import Settings
-from mragaudit.grid.cells import UNDEFENDED, cells_to_run, shard_of
+from mragaudit.grid.cells import UNDEFENDED, cells_to_run, deal_cells
 from mragaudit.grid.realisations import all_realisations, corpus_realisations
 from mragaudit.journal import fingerprint
 from mragaudit.paths import RunPaths
@@ -102,8 +102,9 @@ def missing_grid_rows(rows: GridRun, settings: Settings) -> Iterator[str]:
     yield from _other_names("calls", rows.calls, expected=rows.cells, may_lack=True)
     for kind, counted in rows.scored.items():
         yield from _other_names(f"scores/{kind}", counted, expected=rows.cells, may_lack=True)
+    dealt = deal_cells(rows.cells.values(), n_shards=settings.shards)
     for name in rows.cells.keys() & rows.uses.keys():
-        yield from _miscounted(rows.cells[name], rows, n_shards=settings.shards)
+        yield from _miscounted(rows.cells[name], rows, shard=dealt[name])
 
 
 def _missing_documents(rows: GridRun, settings: Settings) -> Iterator[str]:
@@ -132,7 +133,7 @@ def _other_names(what: str, found: Iterable[str], *, expected: Iterable[str], ma
         yield f"{what}: {name} is missing"
 
 
-def _miscounted(cell: Cell, rows: GridRun, *, n_shards: int) -> Iterator[str]:
+def _miscounted(cell: Cell, rows: GridRun, *, shard: str) -> Iterator[str]:
     """Yield what of a cell's calls cannot be: their numbers, how many there are, and in which shard they stand."""
     calls, use = rows.calls.get(cell.cell_id, []), rows.uses[cell.cell_id]
     numbers = [call.number for call in calls]
@@ -142,7 +143,6 @@ def _miscounted(cell: Cell, rows: GridRun, *, n_shards: int) -> Iterator[str]:
         yield f"calls: cell {cell.cell_id} made {use.n_target_calls} calls; {named}"
     if use.n_target_calls > cell.budget:
         yield f"uses: cell {cell.cell_id} made {use.n_target_calls} calls; its budget is {cell.budget}"
-    shard = f"{shard_of(cell, n_shards) + 1}-of-{n_shards}"
     if rows.shards[cell.cell_id] != shard:
         yield f"uses: cell {cell.cell_id} stands in shard {rows.shards[cell.cell_id]} and belongs to {shard}"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from mragaudit.config import Settings
 from mragaudit.grid.cells import UNDEFENDED, arms_by_name
 from mragaudit.grid.effect_tables import effects_of
-from mragaudit.grid.hooks import arm_hooks
+from mragaudit.grid.hooks import arm_hooks, of_defenses
 from mragaudit.hookaudit.attacks import shipped_attacks
 from mragaudit.hookaudit.metrics import shipped_metrics
 from mragaudit.leaks.nel import NEL_VERSION, nel_digest
@@ -37,7 +37,7 @@ def run(*, run_folder: Path, html: Path, settings: Settings) -> None:
     report = GridReport(
         run=settings.run,
         tables=tables,
-        inventory=findings.inventory,
+        inventory=of_defenses(findings.inventory),
         observations=findings.observations,
         not_probed=findings.not_probed,
         acting=acting,

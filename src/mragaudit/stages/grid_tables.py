@@ -90,7 +90,7 @@ def build_tables(
     checks = read_records(grid.root / "splits.jsonl", SplitCheck, key=split_check_key)
     return {
         "cells": cells_table(cells, rows.uses),
-        **hook_tables(grid, rows, settings=settings, resampling=resampling),
+        **hook_tables(grid, rows, checks, settings=settings),
         "leaks": leaks_table(rows, resampling=resampling),
         "leak_types": leak_types_table(rows, resampling=resampling),
         "extraction": extraction_table(rows, resampling=resampling),
@@ -146,14 +146,16 @@ def resampling_of(settings: Settings) -> Resampling:
 
 
 def hook_tables(
-    grid: RunPaths, rows: GridRows, *, settings: Settings, resampling: Resampling
+    grid: RunPaths, rows: GridRows, checks: Sequence[SplitCheck], *, settings: Settings
 ) -> Mapping[str, pd.DataFrame]:
     """Return what source says of the arms, what was measured, and how far the two agree."""
     findings = read_hooks(grid.root / "hooks.json")
     metrics = shipped_metrics(settings.resources)
     arms = arms_by_name(settings.hook_audit).values()
     acting = arm_hooks(arms, findings.inventory)
-    effects = list(grid_effects(rows, shipped_attacks(settings.resources), resampling=resampling))
+    rejected = {check.realisation for check in checks if check.verdict == "rejected"}
+    attacks, resampling = shipped_attacks(settings.resources), resampling_of(settings)
+    effects = list(grid_effects(rows, attacks, resampling=resampling, rejected=rejected))
     defended = [one for one in acting if one.defense != UNDEFENDED]
     run_attacks = {cell.attack for cell in rows.cells}
     scores = score_by_source(defended, effects, run_attacks=run_attacks, settings=settings)

@@ -13,7 +13,15 @@ from mragaudit.judges.guards import Guard, guard_verdict, load_guard
 from mragaudit.judges.margins import OPTIONS
 from mragaudit.judges.parser import Verdict, parse_verdict
 from mragaudit.prompts import JudgeTemplates, Template, load_judge
-from mragaudit.protocols import ChooseRequest, Completion, Failure, GenerateRequest, OptionScores, Prompt
+from mragaudit.protocols import (
+    ChooseRequest,
+    Completion,
+    Failure,
+    GenerateRequest,
+    OptionScores,
+    Prompt,
+    SelectRequest,
+)
 from mragaudit.resources import resource_folder
 from mragaudit.stages.translate import one_line
 
@@ -86,6 +94,9 @@ def ask(
         options = OPTIONS if guard is None else guard.options
         choices = [ChooseRequest(prompt=prompt, options=options, repeat=repeat) for prompt in prompts]
         return list(caller.choose(choices, trials=trials))
+    if settings.judge.mode == "choice":
+        selections = [SelectRequest(prompt=prompt, options=OPTIONS) for prompt in prompts]
+        return list(caller.select(selections, trials=trials))
     requests = [
         GenerateRequest(prompt=prompt, max_tokens=settings.judge.max_tokens, stop=template.stop, repeat=repeat)
         for prompt, (template, _) in zip(prompts, pairs, strict=True)

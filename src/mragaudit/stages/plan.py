@@ -13,6 +13,7 @@ from mragaudit.config import Settings
 from mragaudit.corpus.controls import load_controls
 from mragaudit.corpus.importing import import_corpus
 from mragaudit.journal import known_answers
+from mragaudit.judges.margins import OPTIONS
 from mragaudit.paths import RunPaths
 from mragaudit.prompts import Template, load_generator, load_judge, load_template
 from mragaudit.records.documents import UNSTRUCTURED
@@ -158,8 +159,8 @@ def _judge_size(settings: Settings, sizes: Sizes) -> tuple[int, int, int]:
     }
     extra = sum(contexts[name] for name in variants if name in WITH_CONTEXT)
     mean = QUERY_CHARS + (extra // len(variants) if variants else 0)
-    answer = settings.judge.max_tokens if settings.judge.mode == "parse" else 0
-    return trials * len(variants), mean, answer
+    longest = {"margin": 0, "parse": settings.judge.max_tokens, "choice": max(map(len, OPTIONS))}
+    return trials * len(variants), mean, longest[settings.judge.mode]
 
 
 def _judge_templates(folder: Path, settings: Settings) -> list[Template]:

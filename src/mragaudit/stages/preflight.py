@@ -17,7 +17,7 @@ from mragaudit.journal import known_answers
 from mragaudit.judges.guards import CLASS, Guard
 from mragaudit.paths import RunPaths
 from mragaudit.prompts import load_generator, load_judge, load_template
-from mragaudit.registry import import_package, load, names, plugin
+from mragaudit.registry import Plugin, import_package, load, names, plugin
 from mragaudit.resources import resource_folder
 from mragaudit.stages.gates import require_enough_documents
 from mragaudit.stages.grid_preflight import check_grid
@@ -115,11 +115,11 @@ def _require_fitting_guard(settings: Settings) -> None:
     if guard is None:
         return
     judge, role = settings.judge, settings.roles.judge
-    if (guard.form == CLASS) != plugin("llm", role.backend).classifies_only:
-        kinds = [name for name in names("llm") if plugin("llm", name).classifies_only == (guard.form == CLASS)]
+    able = [name for name in names("llm") if _runs(plugin("llm", name), guard)]
+    if role.backend not in able:
         raise ConfigError(
             f'config key "judge.guard" is "{judge.guard}", and roles.judge.backend is "{role.backend}", which does not '
-            f"run it; one of: {', '.join(kinds)}"
+            f"run it; one of: {', '.join(able)}"
         )
     if guard.form != CLASS and role.rendering != "chat":
         raise ConfigError(
@@ -132,6 +132,10 @@ def _require_fitting_guard(settings: Settings) -> None:
             f"mode: {' or '.join(guard.modes)}"
         )
     _require_guard_parts(guard, settings)
+
+
+def _runs(backend: Plugin, guard: Guard) -> bool:
+    return backend.classifies_only if guard.form == CLASS else not (backend.classifies_only or backend.translates_only)
 
 
 def _require_classifier_is_guard(settings: Settings) -> None:

@@ -50,7 +50,10 @@ def test_an_unknown_key_is_named_with_the_nearest_at_every_level(config: dict[st
         ({"allow_remote": "yes"}, "config key \"allow_remote\" is 'yes'; it should be a valid boolean"),
         ({"shards": 0}, 'config key "shards" is 0; it should be greater than or equal to 1'),
         ({"statistics": {"confidence": 1.0}}, 'config key "statistics.confidence" is 1.0; it should be less than 1'),
-        ({"judge": {"mode": "guess"}}, "config key \"judge.mode\" is 'guess'; it should be 'margin' or 'parse'"),
+        (
+            {"judge": {"mode": "guess"}},
+            "config key \"judge.mode\" is 'guess'; it should be 'margin', 'parse' or 'choice'",
+        ),
         (
             {"corpus": {"n_documents": 0}},
             'config key "corpus.n_documents" is 0; it should be greater than or equal to 5',

@@ -84,6 +84,43 @@ OTHER: dict[str, Any] = {
     "monitor.sweep.sensitivity_share": [0.7],
     "monitor.sweep.throttle_at": [0.6],
     "monitor.sweep.weights": [[1.0, 0.0, 0.0]],
+    "hook_audit.corpora": ["business"],
+    "hook_audit.pubmedqa": "x.json",
+    "hook_audit.pubmedqa_in_order": True,
+    "hook_audit.seeds": [7],
+    "hook_audit.indexed": 7,
+    "hook_audit.held_out": 7,
+    "hook_audit.min_words": 31,
+    "hook_audit.max_words": 77,
+    "hook_audit.modes": ["in_domain_queries"],
+    "hook_audit.defenses": [["none"], ["pad"]],
+    "hook_audit.epsilons": [0.7],
+    "hook_audit.defense_options": {"ca_dp": {"horizon": 7}},
+    "hook_audit.attacks": ["ps"],
+    "hook_audit.attack_options": {"ikea": {"max_thoughts": 7}},
+    "hook_audit.budget": 7,
+    "hook_audit.benign_questions": 7,
+    "hook_audit.membership.members": 7,
+    "hook_audit.membership.non_members": 7,
+    "hook_audit.membership.questions": 2,
+    "hook_audit.canaries.classes": ["phone"],
+    "hook_audit.canaries.seeds": [7],
+    "hook_audit.canaries.per_seed": 7,
+    "hook_audit.canaries.held_out": 7,
+    "hook_audit.canaries.defenses": [["none"], ["dp_r"]],
+    "hook_audit.canaries.attack": "pm",
+    "hook_audit.canaries.budget": 7,
+    "hook_audit.adaptive.corpus": "business",
+    "hook_audit.adaptive.mode": "in_domain_queries",
+    "hook_audit.adaptive.probes": ["denoise"],
+    "hook_audit.adaptive.fixed_attack": "pm",
+    "hook_audit.adaptive.defenses": [["dp_r"]],
+    "hook_audit.adaptive.development_seeds": [7, 8],
+    "hook_audit.adaptive.check_seeds": [9],
+    "hook_audit.adaptive.budget": 7,
+    "hook_audit.k": 1,
+    "hook_audit.max_tokens": 7,
+    "hook_audit.tolerance": 0.3,
 }
 ROLE = {
     "backend": "scripted",
@@ -95,7 +132,7 @@ ROLE = {
     "options": {"x": 1},
 }
 EMBEDDER = {"backend": "hashing", "model": "trigrams", "options": {"x": 1}}
-LANGUAGE_ROLES = ("translator", "back_translator", "judge", "generator")
+LANGUAGE_ROLES = ("translator", "back_translator", "judge", "generator", "attacker")
 OTHER |= {f"roles.{role}.{key}": value for role in LANGUAGE_ROLES for key, value in ROLE.items()}
 OTHER |= {f"roles.embedder.{key}": value for key, value in EMBEDDER.items()}
 
@@ -143,16 +180,17 @@ def test_every_key_changes_what_some_stage_is_given(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "stages"),
     [
-        ("statistics.resamples", {"aggregate", "monitor_tables", "monitor_page"}),
-        ("generate.max_tokens", {"generate", "judge"}),
+        ("statistics.resamples", {"aggregate", "monitor_tables", "monitor_page", "grid_tables", "grid_page"}),
+        ("generate.max_tokens", {"generate", "judge", "grid_calls"}),
         ("judge.guard_reading", {"queries", "calibrate", "judge", "score", "aggregate", "figures"}),
         ("translate.max_tokens", {"translate"}),
         ("monitor.false_alarm_budgets", {"monitor_tables", "monitor_page"}),
         ("monitor.store", {"monitor_replay", "monitor_closed_loop", "monitor_tables", "monitor_page"}),
         ("backtranslate.max_tokens", {"backtranslate"}),
-        ("roles.generator.model", {"generate", "figures"}),
-        ("roles.translator.model", {"translate", "figures"}),
-        ("roles.embedder.model", {"backtranslate", "index", "retrieve", "figures"}),
+        ("roles.generator.model", {"generate", "figures", "grid_calls", "grid_page"}),
+        ("roles.attacker.model", {"figures", "grid_calls", "grid_page"}),
+        ("roles.translator.model", {"translate", "figures", "grid_page"}),
+        ("roles.embedder.model", {"backtranslate", "index", "retrieve", "figures", "grid_calls", "grid_page"}),
     ],
 )
 def test_a_key_reaches_the_stages_that_use_it_and_no_others(path: str, stages: set[str]) -> None:
@@ -207,7 +245,7 @@ def test_the_generated_config_holds_the_defaults_with_a_comment_on_every_key() -
     assert load_settings(yaml.safe_load(text)) == Settings()
     lines = text.split("\n")
     keys = [number for number, line in enumerate(lines) if line and not line.lstrip().startswith("#")]
-    assert len(keys) == len(OTHER) + 15 + 5  # fifteen sections, five roles
+    assert len(keys) == len(OTHER) + 19 + 6  # nineteen sections, six roles
     assert [lines[number] for number in keys if not lines[number - 1].lstrip().startswith("#")] == []
 
 

@@ -1,7 +1,9 @@
 """The plan of the grid: how many cells, which stand for one another, and who runs them."""
 
+from collections import Counter
+
 from mragaudit.config import load_settings
-from mragaudit.grid.cells import arms_by_name, cells_to_run, plan_cells, shard_of
+from mragaudit.grid.cells import arms_by_name, cells_to_run, deal_cells, plan_cells
 
 CASE_STUDY = {
     "corpora": ["email", "business", "pubmedqa"],
@@ -74,8 +76,28 @@ def test_without_probes_nothing_adaptive_is_run():
 
 def test_all_arms_of_an_attack_share_a_shard():
     cells = cells_to_run(planned())
+    dealt = deal_cells(cells, n_shards=4)
     shards = {}
     for cell in cells:
-        shards.setdefault((cell.purpose, cell.realisation, cell.mode, cell.attack), set()).add(shard_of(cell, 4))
+        shards.setdefault((cell.purpose, cell.realisation, cell.mode, cell.attack), set()).add(dealt[cell.cell_id])
     assert all(len(found) == 1 for found in shards.values())
-    assert set().union(*shards.values()) == {0, 1, 2, 3}
+
+
+def test_shards_make_about_as_many_target_calls_each():
+    cells = cells_to_run(planned(seeds=[1, 2]))
+    dealt = deal_cells(cells, n_shards=4)
+    loads = Counter()
+    for cell in cells:
+        loads[dealt[cell.cell_id]] += cell.budget
+    assert sorted(loads) == ["1-of-4", "2-of-4", "3-of-4", "4-of-4"]
+    assert max(loads.values()) - min(loads.values()) <= 0.1 * max(loads.values())
+
+
+def test_the_order_of_cells_decides_nothing_about_their_shards():
+    cells = cells_to_run(planned())
+    assert deal_cells(reversed(cells), n_shards=3) == deal_cells(cells, n_shards=3)
+
+
+def test_a_grid_of_membership_alone_has_controls_as_well():
+    cells = plan_cells(load_settings({"hook_audit": {"attacks": ["mi"]}}).hook_audit)
+    assert {cell.attack for cell in cells if cell.purpose == "positive_control"} == {"ps"}

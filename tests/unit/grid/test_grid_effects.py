@@ -1,12 +1,13 @@
 """Effects: the same units with and without a defense, unknown ones left out, alike arms recognised."""
 
-from grid_rows import grid_rows, item, use
+from grid_rows import cell_of, grid_rows, item, use
 from small_grid import cell
 
 from mragaudit.grid.effects import difference_of, grid_effects
 from mragaudit.grid.resampling import Resampling
 from mragaudit.grid.units import units_of
 from mragaudit.hookaudit.attacks import shipped_attacks
+from mragaudit.records.grid import CandidateScore
 
 RESAMPLING = Resampling(seed=1, resamples=500, confidence=0.95)
 
@@ -66,3 +67,41 @@ def test_no_pairs_have_no_difference():
 def test_counts_are_compared_by_their_mean():
     interval = difference_of([2.0, 3.0, 4.0], [1.0, 1.0, 1.0], resampling=RESAMPLING)
     assert (interval.rate, interval.method) == (-2.0, "bootstrap_paired")
+
+
+def membership_arms():
+    cells = (cell_of("none", attack="mi"), cell_of("pad", attack="mi"))
+    scores = {
+        one.cell_id: [
+            CandidateScore(
+                cell_id=one.cell_id,
+                doc_id=f"d{n}",
+                member=n < 4,
+                score=float(n < 4) if one.arm == "none" else float(n % 2),
+                control_score=None,
+                retrieved=True if n < 4 else None,
+            )
+            for n in range(8)
+        ]
+        for one in cells
+    }
+    return grid_rows(cells, uses={one.cell_id: use(one.cell_id) for one in cells}, candidates=scores)
+
+
+def test_the_auc_of_membership_is_compared_on_the_same_candidates():
+    found = effects(membership_arms())["mi_auc"]
+    assert (found.baseline, found.defended, found.difference, found.n) == (1.0, 0.5, -0.5, 8)
+
+
+def test_a_rejected_split_has_no_effect_on_the_auc_and_still_one_on_retrieval():
+    made = grid_effects(membership_arms(), shipped_attacks(), resampling=RESAMPLING, rejected={"email.s1"})
+    found = {effect.metric: effect for effect in made}
+    assert (found["mi_auc"].n, found["mi_auc"].n_not_evaluated, found["mi_auc"].difference) == (0, 8, None)
+    assert found["recall_at_k"].n == 4
+
+
+def test_what_was_found_beside_a_lost_call_is_no_unit():
+    rows = two_arms([True, False], [True, False])
+    rows.items["b"] = [item(n, cell_id="b", exact=n == 0, not_evaluated="HTTP 503") for n in range(2)]
+    found = effects(rows)["verbatim_leak"]
+    assert (found.n, found.n_not_evaluated, found.difference) == (0, 2, None)

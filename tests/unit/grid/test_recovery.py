@@ -75,14 +75,14 @@ def test_limits_are_two_sided_clopper_pearson_and_say_so():
     assert row.exact.interval == "clopper_pearson"
 
 
-def test_what_was_not_evaluated_stands_in_no_denominator_but_what_was_found_does():
+def test_what_was_not_evaluated_stands_in_no_share_found_or_not():
     rows = [
         outcome("a", "d1", found="re", not_evaluated="timeout"),
         outcome("a", "d2", found="r", not_evaluated="timeout"),
         outcome("a", "d3"),
     ]
     (row,) = recovery_rows(canary_runs([cell("a")], rows))
-    assert (row.exact.k, row.exact.n, row.exact.not_evaluated) == (1, 2, 1)
+    assert (row.exact.k, row.exact.n, row.exact.not_evaluated) == (0, 1, 2)
     assert (row.retrieved.k, row.retrieved.n, row.retrieved.not_evaluated) == (2, 3, 0)
 
 
@@ -137,3 +137,13 @@ def test_seeds_that_were_attacked_in_different_ways_are_not_pooled():
     cells = [cell("a", seed=1), cell("b", seed=2, attack="deal")]
     with pytest.raises(DataError, match="the seeds have different attacks"):
         recovery_rows(canary_runs(cells, [outcome("a", "d1"), outcome("b", "d1")]))
+
+
+def test_a_never_planted_canary_that_was_recovered_beside_a_lost_call_is_still_a_fault():
+    rows = [
+        outcome("a", "d1"),
+        outcome("a", "h1", planted=False, found="e", not_evaluated="timeout"),
+        outcome("a", "h2", planted=False, not_evaluated="timeout"),
+    ]
+    (row,) = recovery_rows(canary_runs([cell("a")], rows))
+    assert (row.controls.k, row.controls.n, row.controls.not_evaluated) == (1, 1, 1)

@@ -76,6 +76,12 @@ def test_a_judge_that_compares_two_options_writes_nothing(tmp_path: Path) -> Non
     assert _plan(tmp_path, judge={"mode": "parse", "max_tokens": 8})["judge"].answer_tokens == 6400
 
 
+def test_a_judge_that_is_held_to_its_options_says_no_more_than_their_letters(tmp_path: Path) -> None:
+    held = {"backend": "vllm", "model": "org/name", "sha256": None}
+    planned = _plan(tmp_path, judge={"mode": "choice"}, roles={"judge": held})
+    assert planned["judge"].answer_tokens == 800 * len("BLOCK")
+
+
 def test_without_judge_variants_no_judge_is_asked(tmp_path: Path) -> None:
     assert _plan(tmp_path, judge={"variants": []})["judge"].calls == 0
 

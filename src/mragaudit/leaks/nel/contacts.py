@@ -48,13 +48,11 @@ def _email_type(text: str, span: tuple[int, int], *, lexicon: Lexicon) -> tuple[
         return "HANDLE_URL", "file_name"
     if _REMOTE_PATH.match(text, end):
         return "HANDLE_URL", "remote"
-    if domain.rpartition(".")[2] in _NEVER_DELEGATED:
-        return "EMAIL_PLACEHOLDER", "reserved"
     if ".." in local or _masked_before(text, span):
         return "EMAIL_PLACEHOLDER", "masked"
     mailbox = local.partition("+")[0]
     stem = _DIGITS_AT_END.sub("", mailbox)
-    sample = not lexicon.email_words.isdisjoint(_PARTS.split(mailbox))
+    sample = not lexicon.email_words.isdisjoint(_PARTS.split(mailbox)) or domain.rpartition(".")[2] in _NEVER_DELEGATED
     if sample or _CROSSES.match(mailbox) or stem in lexicon.email_locals or domain in lexicon.email_domains:
         return "EMAIL_PLACEHOLDER", "convention"
     if mailbox in lexicon.role_locals:

@@ -103,8 +103,10 @@ def _candidate(board: Board, span: tuple[int, int], *, given_count: int, end: in
         right=past == end or titled or text.startswith(han.after, past),
         titled=titled,
         labelled=start in board.labelled,
-        given=all(char in han.given for char in text[past - given_count : past]),
-        possible=not any(char in han.not_given for char in text[past - given_count : past]),
+        given=not text.startswith(han.honorifics, past - given_count)
+        and all(char in han.given for char in text[past - given_count : past]),
+        possible=not text.startswith(han.honorifics, past - given_count)
+        and not any(char in han.not_given for char in text[past - given_count : past]),
     )
 
 

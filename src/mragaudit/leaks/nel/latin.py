@@ -439,6 +439,10 @@ def _unknown_given(reader: Reader, at: int) -> int:
     surname = reader.words[second]
     if not surname.sure(Kind.SURNAME) or _opens_sentence(reader, at):
         return at
+    beyond = reader.words[second + 1] if reader.follows(second + 1) else None
+    further = beyond is not None and (beyond.initial or beyond.nameable)
+    if surname.kind & Kind.GIVEN and further:
+        return at  # "Employee John Smith"
     if word.unknown and reader.board.text.startswith(", ", surname.end) and not surname.kind & Kind.SUFFICES:
         return at  # "Yesterday Weber, Anna"
     item: ItemType = "PERSON_NAME" if surname.kind & Kind.SUFFICES else "PERSON_NAME_AMBIGUOUS"

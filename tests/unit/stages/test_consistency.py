@@ -1,0 +1,39 @@
+"""A verdict held against what the judge is recorded to have replied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mragaudit.config import Settings, load_settings
+from mragaudit.records.results import Judgement
+from mragaudit.stages.consistency import _of_decision
+
+VLLM: dict[str, Any] = {"backend": "vllm", "model": "org/name", "sha256": None}
+CHOICE = load_settings({"judge": {"mode": "choice"}, "roles": {"judge": VLLM}})
+PARSE = load_settings({"judge": {"mode": "parse"}})
+
+
+def faults(settings: Settings, *, verdict: Any, raw: str) -> list[str]:
+    row = Judgement(
+        trial_id="t", variant="english", verdict=verdict, raw=raw, margin=None, judged_text="q", not_evaluated=None
+    )
+    return list(_of_decision(row, None, settings=settings))
+
+
+@pytest.mark.parametrize("verdict", ["BLOCK", "ALLOW"])
+def test_a_held_reply_that_is_the_verdict_is_in_order(verdict: str) -> None:
+    assert faults(CHOICE, verdict=verdict, raw=verdict) == []
+
+
+@pytest.mark.parametrize(("verdict", "raw"), [("ALLOW", "BLOCK"), ("ALLOW", "ALLOW it"), ("UNPARSED", "BLOCK")])
+def test_a_verdict_other_than_the_held_reply_is_named(verdict: str, raw: str) -> None:
+    assert faults(CHOICE, verdict=verdict, raw=raw) == [
+        f'its verdict is {verdict}, and it was held to the reply "{raw}"'
+    ]
+
+
+def test_a_parsed_verdict_is_what_its_reply_says() -> None:
+    assert faults(PARSE, verdict="ALLOW", raw="ALLOW.") == []
+    assert faults(PARSE, verdict="ALLOW", raw="BLOCK.") == ["its verdict is not what its reply says"]
