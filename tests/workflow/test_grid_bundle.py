@@ -185,7 +185,7 @@ def test_a_row_of_another_schema_is_named(archive: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("hook_audit.pubmedqa", "/etc/passwd", "names a place outside the bundle"),
+        ("hook_audit.pubmedqa", "/etc/passwd", "resources or hook_audit.pubmedqa name a place outside the bundle"),
         ("hook_audit.seeds", list(range(20_000)), "at most 200000 is run again"),
         ("hook_audit.indexed", 10_000_000, "at most 200000 is run again"),
         ("hook_audit.max_words", 10_000_000, "at most 20000 is run again"),

@@ -103,7 +103,7 @@ def missing_grid_rows(rows: GridRun, settings: Settings) -> Iterator[str]:
     for kind, counted in rows.scored.items():
         yield from _other_names(f"scores/{kind}", counted, expected=rows.cells, may_lack=True)
     dealt = deal_cells(rows.cells.values(), n_shards=settings.shards)
-    for name in rows.cells.keys() & rows.uses.keys():
+    for name in sorted(rows.cells.keys() & rows.uses.keys()):
         yield from _miscounted(rows.cells[name], rows, shard=dealt[name])
 
 
@@ -113,7 +113,7 @@ def _missing_documents(rows: GridRun, settings: Settings) -> Iterator[str]:
     yield from _other_names("documents", rows.documents, expected=asked)
     splits = {check.realisation: check for check in rows.splits}
     yield from _other_names("splits", splits, expected={one.name: one for one in corpus_realisations(grid)})
-    for name in asked.keys() & rows.documents.keys():
+    for name in sorted(asked.keys() & rows.documents.keys()):
         planted = asked[name].canary_class is not None
         sizes: dict[Split, int] = {
             "indexed": grid.canaries.per_seed if planted else grid.indexed,

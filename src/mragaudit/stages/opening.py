@@ -132,8 +132,9 @@ def _n_nodes(node: yaml.Node | None, known: dict[int, int]) -> int:
 def _require_own_places(config: Mapping[str, Any], settings: Settings, *, kind: BundleKind) -> None:
     """Raise DataError for a config that names a place outside the bundle."""
     if bundled_config(settings, kind=kind) != own_part(settings.model_dump(mode="json"), kind=kind):
-        keys = ", ".join(["resources", *(f"{one.section}.{one.key}" for one in kind.inputs)])
-        raise DataError(f"{CONFIG}: one of these keys names a place outside the bundle: {keys}")
+        keys = ", ".join(["resources", *(f"{one.section}.{one.key}" for one in kind.inputs[:-1])])
+        last = kind.inputs[-1]
+        raise DataError(f"{CONFIG}: {keys} or {last.section}.{last.key} name a place outside the bundle")
     if kind is AUDIT and settings.real_data:
         raise DataError(f"{CONFIG}: it marks the corpus as real personal data, which is never bundled")
     if "run" not in config:
