@@ -49,9 +49,9 @@ class GridDocument(Record, frozen=True, kw_only=True, tag="grid_document/1"):
     """Non-personal facts with benign questions."""
 
     def __post_init__(self) -> None:
-        for value in (self.title, *(item.value for item in self.items)):
+        for name, value in (("title", self.title), *((item.kind, item.value) for item in self.items)):
             if value not in self.text:
-                raise ValueError(f'"{value}" does not occur in "text"; it has to stand there letter by letter')
+                raise ValueError(f'{self.doc_id}: its {name} does not occur in "text"; it has to stand there as it is')
 
 
 class Arm(Record, frozen=True, kw_only=True, tag="arm/1"):
