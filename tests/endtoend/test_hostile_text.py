@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 
 import pytest
@@ -12,7 +13,7 @@ from run_stages import run_stages
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.select import Select
-from test_chromium import browser, requests_of, trial_rows
+from test_chromium import trial_rows
 
 from mragaudit.paths import RunPaths
 from mragaudit.records.base import read_records
@@ -20,8 +21,6 @@ from mragaudit.records.documents import Document, document_key
 from mragaudit.records.queries import Translation, translation_key
 from mragaudit.records.results import Generation, Judgement, trial_key
 from mragaudit.records.trials import Trial, trial_row_key
-
-__all__ = ["browser"]
 
 pytestmark = pytest.mark.slow
 
@@ -137,7 +136,9 @@ def test_no_cell_of_a_table_is_a_formula(finished: RunPaths) -> None:
 
 
 @pytest.mark.chromium
-def test_a_browser_runs_nothing_and_the_trial_filter_works(browser: Chrome, finished: RunPaths) -> None:
+def test_a_browser_runs_nothing_and_the_trial_filter_works(
+    browser: Chrome, finished: RunPaths, requests_of: Callable[[Chrome], list[str]]
+) -> None:
     browser.get_log("browser")
     browser.get_log("performance")
     browser.get(finished.report.as_uri())

@@ -1,0 +1,54 @@
+"""A browser for the tests that need one: fixtures that the conftest of their folder imports."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+
+SWITCHES = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--window-size=1280,900",
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        reason = "Chromium and ChromeDriver are needed: apt-get install chromium chromium-driver"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    options = ChromeOptions()
+    options.binary_location = chromium
+    for switch in (*SWITCHES, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+        options.add_argument(switch)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    started = Chrome(options=options, service=Service(driver))
+    yield started
+    started.quit()
+
+
+@pytest.fixture(scope="session")
+def requests_of() -> Callable[[Chrome], list[str]]:
+    """What was asked of the network since the last call."""
+
+    def read(browser: Chrome) -> list[str]:
+        messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+        sent = [one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"]
+        return [url for url in sent if not url.startswith(("file:", "data:"))]
+
+    return read
