@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from mragaudit.corpus.pubmedqa import CORPUS as PUBMEDQA
 from mragaudit.corpus.pubmedqa import read_articles
 from mragaudit.defenses.arms import make_arm
 from mragaudit.errors import ConfigError
-from mragaudit.grid.cells import MEMBERSHIP, arms_by_name, plan_cells
+from mragaudit.grid.cells import arms_by_name
 from mragaudit.grid.realisations import CANARY_CORPUS
 from mragaudit.prompts import load_generator
 from mragaudit.registry import create, plugin
@@ -31,9 +30,7 @@ def check_grid(settings: Settings) -> None:
     grid = settings.hook_audit
     require_endpoints(settings, roles=ROLES)
     _require_writers(settings)
-    _require_attacks(grid)
-    _require_defenses(grid)
-    _require_distinct_cells(grid)
+    _require_options(grid)
     _require_corpora(settings)
 
 
@@ -55,40 +52,15 @@ def _require_writers(settings: Settings) -> None:
             raise ConfigError(f'config key "roles.{name}.backend" is "{backend}", which can only {able}')
 
 
-def _require_attacks(grid: HookAudit) -> None:
-    named = {
-        "attacks": grid.attacks,
-        "canaries.attack": (grid.canaries.attack,),
-        "adaptive.fixed_attack": (grid.adaptive.fixed_attack,),
-        "adaptive.probes": grid.adaptive.probes,
-        "attack_options": tuple(grid.attack_options),
-    }
-    for key, attacks in named.items():
-        for attack in attacks:
-            with _at(f"hook_audit.{key}"):
-                create("attack", attack, options=grid.attack_options.get(attack, {}))
-    for key in ("canaries.attack", "adaptive.fixed_attack", "adaptive.probes"):
-        if MEMBERSHIP in named[key]:
-            raise ConfigError(
-                f'config key "hook_audit.{key}" names "{MEMBERSHIP}", which asks whether documents are indexed and '
-                "extracts nothing; name an attack that extracts, such as ps"
-            )
-
-
-def _require_defenses(grid: HookAudit) -> None:
-    with _at("hook_audit.defenses, canaries.defenses, adaptive.defenses or defense_options"):
+def _require_options(grid: HookAudit) -> None:
+    """Make every attack and every arm once: the config knows their names, only they know their options."""
+    probes = (grid.adaptive.fixed_attack, *grid.adaptive.probes)
+    for attack in dict.fromkeys((*grid.attacks, grid.canaries.attack, *probes, *grid.attack_options)):
+        with _at("hook_audit.attack_options"):
+            create("attack", attack, options=grid.attack_options.get(attack, {}))
+    with _at("hook_audit.defense_options"):
         for arm in arms_by_name(grid).values():
             make_arm(arm, k=grid.k, public_threshold=0.0, options=grid.defense_options)
-
-
-def _require_distinct_cells(grid: HookAudit) -> None:
-    counts = Counter(cell.cell_id for cell in plan_cells(grid))
-    twice = [name for name, count in counts.items() if count > 1]
-    if twice:
-        raise ConfigError(
-            f'config section "hook_audit" plans the cell {twice[0]} twice: a corpus, seed, mode, defense, epsilon or '
-            "attack stands twice in a list; name each once"
-        )
 
 
 def _require_corpora(settings: Settings) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mragaudit.config import Settings, load_settings
+from mragaudit.judges.parser import parse_verdict
 from mragaudit.records.results import Judgement
 from mragaudit.stages.consistency import _of_decision
 
@@ -19,7 +20,7 @@ def faults(settings: Settings, *, verdict: Any, raw: str) -> list[str]:
     row = Judgement(
         trial_id="t", variant="english", verdict=verdict, raw=raw, margin=None, judged_text="q", not_evaluated=None
     )
-    return list(_of_decision(row, None, settings=settings))
+    return list(_of_decision(row, None, settings=settings, read=parse_verdict))
 
 
 @pytest.mark.parametrize("verdict", ["BLOCK", "ALLOW"])
