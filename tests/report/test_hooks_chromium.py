@@ -9,6 +9,7 @@ import pytest
 from hooks_sample import hooks_report, scored_page
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
 
 from mragaudit.report.hooks_page import render_hooks
 
@@ -94,7 +95,8 @@ def test_on_paper_the_folded_tables_are_open_and_the_map_keeps_its_colours(page:
     assert not page.execute_script(folded)
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:
-        assert page.execute_script(folded)
+        # Another medium is laid out in the next frame, not at once.
+        assert WebDriverWait(page, 10).until(lambda one: one.execute_script(folded))
         cell = page.find_element(By.CSS_SELECTOR, ".heat tbody td")
         assert cell.value_of_css_property("print-color-adjust") == "exact"
     finally:
