@@ -9,7 +9,7 @@ import pytest
 from pipeline import REPOSITORY, Pipeline, case_settings, grid_settings
 
 from mragaudit.config import settings as sections
-from mragaudit.config.settings import Section
+from mragaudit.config.section import Section
 from mragaudit.stages.preflight import check_run
 
 pytestmark = pytest.mark.workflow

@@ -5,38 +5,22 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Iterable
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
-from mragaudit.errors import ConfigError
-from mragaudit.registry import Kind, names, plugin
+from mragaudit.config.hook_audit_section import HookAudit
+from mragaudit.config.monitor_section import Monitor
+from mragaudit.config.section import Name, Section
+from mragaudit.registry import names, plugin
 
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 LanguageTag = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
 JudgeVariant = Literal["english", "backtranslate", "multilingual", "oracle", "retrieved"]
 FilterVariant = Literal["regex_ascii", "regex_unicode"]
 ContextOrder = Literal["best_last", "best_first"]
 RetrievalMethod = Literal["dense", "sparse", "multi_vector", "hybrid"]
-WEIGHT_TOLERANCE = 1e-9
-LEAST_DEVELOPMENT_SEEDS = 2
 
 GEMMA_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
-
-
-class Section(BaseModel):
-    """Base of all sections: unknown keys refused, no silent conversion of types."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    def without_defaults(self, given: set[str]) -> Self:
-        """Return self with every field outside `given` taken away: reading one raises AttributeError."""
-        for name in set(type(self).model_fields) - given:
-            self.__dict__.pop(name, None)
-        return self
 
 
 class Corpus(Section):
@@ -198,74 +182,6 @@ class Filter(Section):
     )
 
 
-class Sweep(Section):
-    """Grid of thresholds and weights over which the replay's counts are judged again."""
-
-    max_queries: tuple[int, ...] = Field((25, 50, 75, 100), min_length=1, description="volume: queries an hour")
-    coverage_share: tuple[float, ...] = Field((0.4, 0.6, 0.8, 0.95), min_length=1, description="coverage: share")
-    sensitivity_share: tuple[float, ...] = Field(
-        (0.2, 0.3, 0.35, 0.45, 0.6), min_length=1, description="sensitivity: share of sensitive documents"
-    )
-    throttle_at: tuple[float, ...] = Field((0.5, 0.7, 0.9), min_length=1, description="composite risk that throttles")
-    weights: tuple[tuple[float, float, float], ...] = Field(
-        ((0.4, 0.35, 0.25), (0.2, 0.6, 0.2), (0.2, 0.2, 0.6)),
-        min_length=1,
-        description="weights of volume, coverage and sensitivity",
-    )
-
-    @model_validator(mode="after")
-    def _within_bounds(self) -> Sweep:
-        shares = {name: getattr(self, name) for name in ("coverage_share", "sensitivity_share", "throttle_at")}
-        for name, values in shares.items():
-            if not all(0 < one <= 1 for one in values):
-                raise ValueError(f"{name} holds {list(values)}; each must lie above 0 and be at most 1")
-        if min(self.max_queries) < 1:
-            raise ValueError(f"max_queries holds {min(self.max_queries)}; each must be at least 1")
-        for weights in self.weights:
-            if min(weights) < 0 or abs(sum(weights) - 1) > WEIGHT_TOLERANCE:
-                raise ValueError(f"weights {list(weights)} add up to {sum(weights):g}; they must add up to 1")
-        return self
-
-
-class Monitor(Section):
-    """Replay of attack and benign traffic through the exfiltration monitor (`snakemake --cores all monitor`)."""
-
-    settings: str | None = Field(None, description="YAML file of the monitor's own settings; null: its defaults")
-    traffic: str = Field(
-        "monitor/traffic.yaml", description="profiles of users and attackers: a path, or a file below `resources`"
-    )
-    store: str = Field("memory://", description="memory://, or the URL of a Redis to replay on")
-    development_seeds: tuple[int, ...] = Field(
-        (1, 2, 3), min_length=1, description="seeds of the traffic on which thresholds are chosen"
-    )
-    check_seeds: tuple[int, ...] = Field(
-        (11, 12, 13), min_length=1, description="other seeds, on which the chosen thresholds are measured"
-    )
-    days: int = Field(30, ge=1, le=366, description="simulated days of every benign user")
-    users_per_seed: int = Field(4, ge=1, description="benign users of every profile a seed")
-    attackers_per_seed: int = Field(2, ge=1, description="attackers of every profile a seed")
-    access_log: str | None = Field(None, description="JSONL or CSV file of your own queries (docs/monitor/replay.md)")
-    collection_sizes: dict[str, int] = Field(
-        default_factory=dict, description="documents in each collection of the access log; absent: coverage unknown"
-    )
-    answers: bool = Field(
-        False, description="count items that the audit's answers disclose; this runs the audit up to its trials"
-    )
-    false_alarm_budgets: tuple[float, ...] = Field(
-        (0.3, 0.5, 1.0),
-        min_length=1,
-        description="false alarms a user-month, in every benign profile, for which thresholds are chosen",
-    )
-    sweep: Sweep = Field(default_factory=Sweep, description="thresholds and weights to try")
-
-    @model_validator(mode="after")
-    def _seeds_apart(self) -> Monitor:
-        both = sorted(set(self.development_seeds) & set(self.check_seeds))
-        if both:
-            raise ValueError(f"seed {both[0]} stands in development_seeds and in check_seeds; they must differ")
-        return self
-
-
 class Noise(Section):
     """A/A repeats: calls made once more with the same prompt, to see how often the answer is another."""
 
@@ -335,210 +251,6 @@ class Roles(Section):
     generator: Role = Field(default_factory=Role, description="answers from the retrieved documents")
     attacker: Role = Field(default_factory=Role, description="own model of the hook audit's adaptive attackers")
     embedder: EmbedderRole = Field(default_factory=EmbedderRole, description="vectors of documents and queries")
-
-
-GridCorpus = Literal["email", "business", "pubmedqa"]
-GridMode = Literal["in_domain_queries", "targeted_queries"]
-CanaryClass = Literal["email", "person_name", "phone", "id"]
-Combination = Annotated[tuple[str, ...], Field(min_length=1)]
-"""Defenses in their order; one alone is a combination of one."""
-MEMBERSHIP_ATTACK = "mi"
-
-
-def _distinct(values: Iterable[object], *, what: str) -> None:
-    """Raise ValueError for a value that stands twice: two cells would have one name."""
-    for value, count in Counter(values).items():
-        if count > 1:
-            raise ValueError(f"{what} {value} stands twice")
-
-
-def _known(kind: Kind, name: str) -> None:
-    """Raise ValueError, which pydantic puts the key before, for a plugin that there is not."""
-    try:
-        plugin(kind, name)
-    except ConfigError as error:
-        raise ValueError(str(error)) from None
-
-
-def _known_attack(name: str) -> str:
-    _known("attack", name)
-    return name
-
-
-def _known_combinations(combinations: tuple[Combination, ...]) -> tuple[Combination, ...]:
-    for parts in combinations:
-        for name in parts:
-            _known("defense", name)
-        _distinct(parts, what=f"in the combination [{', '.join(parts)}] the defense")
-        if len(parts) > 1 and "none" in parts:
-            raise ValueError(f"[{', '.join(parts)}] combines none with a defense; leave none out")
-    _distinct((f"[{', '.join(parts)}]" for parts in combinations), what="the combination")
-    return combinations
-
-
-def _known_extraction(name: str) -> str:
-    _known("attack", name)
-    if name == MEMBERSHIP_ATTACK:
-        raise ValueError(f'"{name}" asks whether a document is indexed and recovers no item; name another attack')
-    return name
-
-
-Combinations = Annotated[tuple[Combination, ...], AfterValidator(_known_combinations)]
-KnownAttack = Annotated[str, AfterValidator(_known_attack)]
-ExtractionAttack = Annotated[str, AfterValidator(_known_extraction)]
-
-
-class Membership(Section):
-    """Membership inference in the grid."""
-
-    members: int | None = Field(None, ge=2, description="indexed documents asked about; null: all")
-    non_members: int | None = Field(None, ge=2, description="held-out documents asked about; null: all")
-    questions: int = Field(1, ge=1, le=3, description="questions a document")
-
-
-class Canaries(Section):
-    """Planted strings that are nobody's, a class a run; what certifies a defense."""
-
-    classes: tuple[CanaryClass, ...] = Field(("email", "person_name"), description="classes; each is a run of its own")
-    seeds: tuple[int, ...] = Field((1, 2, 3, 4, 5), description="realisations; fewer than five certify nothing")
-    per_seed: int = Field(12, ge=1, description="indexed documents, and canaries, a realisation")
-    held_out: int = Field(12, ge=1, description="never-planted controls a realisation")
-    defenses: Combinations = Field((("none",), ("pad",), ("lprag",)), description="defenses under test")
-    attack: ExtractionAttack = Field("ps", description="attack that seeks them, every document by its public title")
-    budget: int = Field(12, ge=1, description="target calls a realisation")
-
-    @model_validator(mode="after")
-    def _comparable(self) -> Canaries:
-        _distinct(self.classes, what="in classes,")
-        _distinct(self.seeds, what="in seeds,")
-        if self.classes and ("none",) not in self.defenses:
-            raise ValueError("defenses lacks [none]; what is certified is measured against it")
-        return self
-
-
-class Adaptive(Section):
-    """Attacks that know the defense: chosen on some seeds, measured on others."""
-
-    corpus: GridCorpus = Field("email", description="corpus")
-    mode: GridMode = Field("targeted_queries", description="what the attacker knows")
-    probes: tuple[ExtractionAttack, ...] = Field(
-        ("repeat_union", "encoding_round_trip", "denoise", "session_reset", "cross_lingual", "split_request"),
-        description="family from which the best is chosen",
-    )
-    fixed_attack: ExtractionAttack = Field(
-        "ps", description="attack against which the lift is measured, at the same budget"
-    )
-    defenses: Combinations = Field((("ca_dp",), ("pad",), ("lprag",)), description="defenses that they are tried on")
-    development_seeds: tuple[int, ...] = Field((101, 102), description="realisations on which the best is chosen")
-    check_seeds: tuple[int, ...] = Field((201,), description="other realisations, on which it is measured")
-    budget: int = Field(8, ge=1, description="target calls a cell")
-
-    @model_validator(mode="after")
-    def _seeds_apart(self) -> Adaptive:
-        both = sorted(set(self.development_seeds) & set(self.check_seeds))
-        if both:
-            raise ValueError(f"seed {both[0]} stands in development_seeds and in check_seeds; they must differ")
-        for name in ("probes", "development_seeds", "check_seeds"):
-            _distinct(getattr(self, name), what=f"in {name},")
-        if self.probes and not self.check_seeds:
-            raise ValueError("check_seeds is empty; what was chosen has to be measured on at least one other seed")
-        if self.probes and self.fixed_attack in self.probes:
-            raise ValueError(
-                f'fixed_attack "{self.fixed_attack}" stands among probes; the lift would be against itself'
-            )
-        if self.probes and len(self.development_seeds) < LEAST_DEVELOPMENT_SEEDS:
-            raise ValueError(f"development_seeds needs at least {LEAST_DEVELOPMENT_SEEDS}, or a choice is a draw")
-        return self
-
-
-class HookAudit(Section):
-    """Grid of attacks and defenses on one RAG pipeline (`snakemake --cores all hook_audit`)."""
-
-    corpora: tuple[GridCorpus, ...] = Field(("email",), min_length=1, description="email, business, pubmedqa")
-    pubmedqa: str | None = Field(None, description="path of PubMedQA's ori_pqal.json, which is not shipped")
-    pubmedqa_in_order: bool = Field(
-        False, description="index the first abstracts of the file, as published, instead of a sample"
-    )
-    seeds: tuple[int, ...] = Field((1,), min_length=1, description="realisations of corpus and queries")
-    indexed: int = Field(20, ge=2, description="indexed documents a realisation")
-    held_out: int = Field(20, ge=2, description="documents of the same generator that are never indexed")
-    min_words: int = Field(35, ge=20, description="fewest words of a document")
-    max_words: int = Field(55, ge=30, description="most words of a document")
-    modes: tuple[GridMode, ...] = Field(
-        ("targeted_queries",),
-        min_length=1,
-        description="our two modes; in_domain_queries: the attacker knows the domain; targeted_queries: titles as well",
-    )
-    defenses: Combinations = Field(
-        (("none",), ("dp_r",), ("ca_dp",), ("private_rag",), ("pad",), ("lprag",), ("dp_r", "lprag"), ("pad", "lprag")),
-        min_length=1,
-        description="defenses; several in one list act together, in this order",
-    )
-    epsilons: tuple[float, ...] = Field(
-        (1.0, 5.0), min_length=1, description="nominal epsilons of the defenses that draw noise"
-    )
-    defense_options: dict[str, dict[str, Any]] = Field(
-        default_factory=dict, description="further options of a defense, by its name"
-    )
-    attacks: tuple[KnownAttack, ...] = Field(
-        ("ps", "pm", "ikea", "deal", "rag_thief", "mi"), min_length=1, description="attacks of the grid"
-    )
-    attack_options: dict[str, dict[str, Any]] = Field(
-        default_factory=dict, description="further options of an attack, by its name"
-    )
-    budget: int = Field(8, ge=1, description="target calls of an extraction attack")
-    benign_questions: int = Field(8, ge=0, description="benign questions an arm, for utility; 0: none")
-    membership: Membership = Field(default_factory=Membership, description="membership inference")
-    canaries: Canaries = Field(default_factory=Canaries, description="canaries")
-    adaptive: Adaptive = Field(default_factory=Adaptive, description="adaptive attacks")
-    k: int = Field(2, ge=1, description="documents retrieved a question; at most as many as are indexed")
-    max_tokens: int = Field(32, ge=1, description="longest answer, in tokens")
-    tolerance: float = Field(
-        0.1, gt=0, lt=1, description="share by which a metric may move and still count as not moved"
-    )
-
-    @model_validator(mode="after")
-    def _coherent(self) -> HookAudit:
-        if self.k > self.indexed:
-            raise ValueError(f"k is {self.k} and indexed is {self.indexed}; k documents are taken from them")
-        if self.max_words < self.min_words + 10:
-            raise ValueError("max_words must be at least min_words + 10, or no document fits")
-        if "pubmedqa" in self.corpora and self.pubmedqa is None:
-            raise ValueError('corpora names pubmedqa, and pubmedqa is null; give the path of its "ori_pqal.json"')
-        if ("none",) not in self.defenses:
-            raise ValueError("defenses lacks [none]; every effect is measured against it")
-        self._candidates_exist()
-        self._named_once()
-        return self
-
-    def _candidates_exist(self) -> None:
-        for name, wanted, has in (
-            ("members", self.membership.members, "indexed"),
-            ("non_members", self.membership.non_members, "held_out"),
-        ):
-            if wanted is not None and wanted > getattr(self, has):
-                raise ValueError(f"membership.{name} is {wanted} and {has} is {getattr(self, has)}; raise {has}")
-
-    def _named_once(self) -> None:
-        for name in ("corpora", "seeds", "modes", "epsilons", "attacks"):
-            _distinct(getattr(self, name), what=f"in {name},")
-        for attack in self.attack_options:
-            _known("attack", attack)
-        for defense in self.defense_options:
-            _known("defense", defense)
-        for epsilon in self.epsilons:
-            if not 0 < epsilon < math.inf:
-                raise ValueError(f"in epsilons, {epsilon:g} is not above 0 and finite; no noise could be drawn for it")
-
-    @property
-    def n_members(self) -> int:
-        """Indexed documents that membership inference asks about."""
-        return min(self.indexed, self.membership.members or self.indexed)
-
-    @property
-    def n_non_members(self) -> int:
-        """Held-out documents that it asks about."""
-        return min(self.held_out, self.membership.non_members or self.held_out)
 
 
 class Settings(Section):

@@ -9,7 +9,8 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mragaudit.config.load import section_model
-from mragaudit.config.settings import Section, Settings
+from mragaudit.config.section import Section
+from mragaudit.config.settings import Settings
 from mragaudit.errors import ConfigError
 
 # Every stage sees these keys and no others: reading another one raises AttributeError in the stage,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mragaudit.config.settings import HookAudit
+from mragaudit.config.hook_audit_section import HookAudit
 from mragaudit.grid.scoring import CellCalls
 from mragaudit.grid.splits import draw_candidates
 from mragaudit.leaks.membership import Exchange, Inquiry, membership_scores, shape_like

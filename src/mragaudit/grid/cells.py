@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
-from mragaudit.config.settings import HookAudit
+from mragaudit.config.hook_audit_section import HookAudit
 from mragaudit.corpus.sharding import shard_name
 from mragaudit.defenses.arms import draws_noise
 from mragaudit.grid.arms import NominalArm, nominal_arms

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mragaudit.config.settings import HookAudit
+from mragaudit.config.hook_audit_section import HookAudit
 from mragaudit.corpus.realisation import realisation_name
 from mragaudit.records.grid import ItemKind
 

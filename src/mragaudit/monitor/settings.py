@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
-from mragaudit.config.settings import Name, Section
+from mragaudit.config.section import Name, Section
 from mragaudit.records.monitoring import SignalName
 
 LevelName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]

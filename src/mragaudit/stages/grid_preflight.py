@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mragaudit.config import Settings
-from mragaudit.config.settings import HookAudit
+from mragaudit.config.hook_audit_section import HookAudit
 from mragaudit.corpus.grid_templates import load_canary_templates, load_domain, load_grid_templates
 from mragaudit.corpus.pubmedqa import CORPUS as PUBMEDQA
 from mragaudit.corpus.pubmedqa import read_articles

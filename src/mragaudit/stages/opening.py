@@ -16,7 +16,7 @@ from mragaudit.bundle.kinds import AUDIT, BundleKind, kind_of
 from mragaudit.bundle.names import CHECKSUMS, CONFIG, DESCRIPTION, README, RESOURCES
 from mragaudit.bundle.times import is_unpacked
 from mragaudit.config import Settings, load_settings
-from mragaudit.config.settings import HookAudit
+from mragaudit.config.hook_audit_section import HookAudit
 from mragaudit.errors import ArchiveError, DataError, MragauditError
 from mragaudit.paths import RunPaths
 

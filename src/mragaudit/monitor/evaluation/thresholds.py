@@ -8,7 +8,7 @@ from itertools import product
 
 import pandas as pd
 
-from mragaudit.config.settings import Sweep
+from mragaudit.config.monitor_section import Sweep
 from mragaudit.monitor.core import MonitorCore
 from mragaudit.monitor.evaluation.alarms import alarm_cells, alarms_of
 from mragaudit.monitor.evaluation.detection import detection_cells

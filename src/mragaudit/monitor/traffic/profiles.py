@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from mragaudit.config.load import read_yaml, validated
-from mragaudit.config.settings import WEIGHT_TOLERANCE, Name, Section
+from mragaudit.config.section import WEIGHT_TOLERANCE, Name, Section
 from mragaudit.errors import ConfigError
 from mragaudit.monitor.settings import RoleLimits
 from mragaudit.records.documents import Level

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from replay_sample import actor_of, asked
 
-from mragaudit.config.settings import Sweep
+from mragaudit.config.monitor_section import Sweep
 from mragaudit.monitor.evaluation.alarms import collections_table, false_alarms_table
 from mragaudit.monitor.evaluation.detection import detection_table, languages_table
 from mragaudit.monitor.evaluation.replayed import Replayed, Rules
