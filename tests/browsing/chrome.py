@@ -6,10 +6,12 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-from selenium.webdriver import Chrome, ChromeOptions
-from selenium.webdriver.chrome.service import Service
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
 
 SWITCHES = (
     "--headless=new",
@@ -32,6 +34,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
+    # The environment of vLLM's tests, which load this module too, has no selenium.
+    from selenium.webdriver import Chrome, ChromeOptions  # noqa: PLC0415
+    from selenium.webdriver.chrome.service import Service  # noqa: PLC0415
+
     options = ChromeOptions()
     options.binary_location = chromium
     for switch in (*SWITCHES, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
