@@ -16,6 +16,8 @@ from mragaudit.bundle.kinds import HOOK_AUDIT
 from mragaudit.config import Settings
 from mragaudit.errors import ArchiveError, ConfigError, DataError
 from mragaudit.paths import RunPaths
+from mragaudit.records.base import iter_records
+from mragaudit.records.grid import CellUse, GridDocument
 from mragaudit.resources import REPOSITORY
 from mragaudit.review.verification import render_verification
 from mragaudit.stages import bundle
@@ -69,6 +71,17 @@ def test_every_stage_without_a_model_comes_out_again_byte_by_byte(archive: Path)
     assert len(done.checks) == 5 + 1 + 6
     assert done.passed
     assert render_verification(done, expected=False).startswith("bundle of the hook audit of run small, made with")
+
+
+def test_a_grid_of_which_calls_were_lost_comes_out_again_and_its_counts_agree(folder: Path, tmp_path: Path) -> None:
+    documents = iter_records(folder / GRID / "documents.jsonl", GridDocument)
+    title = next(one.title for one in documents if one.realisation == "email.s1" and one.split == "indexed")
+    settings = grid_settings(roles={"generator": {"attempts": 1, "options": {"fail_on": title}}})
+    grid = run_grid(tmp_path, settings)
+    uses = [use for shard in grid.shards("uses", settings.shard_names) for use in iter_records(shard, CellUse)]
+    assert max(use.n_not_evaluated for use in uses) > 1
+    done = verify_bundle(_bundle(tmp_path, settings), stages=())
+    assert done.passed, _faults(done)
 
 
 def test_the_same_grid_gives_the_same_bytes(folder: Path, archive: Path) -> None:

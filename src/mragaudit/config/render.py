@@ -13,7 +13,7 @@ from mragaudit.config.load import section_model
 from mragaudit.config.settings import Settings
 
 HEADER = """\
-# Defaults of every key, generated from src/mragaudit/config/settings.py (`mragaudit config --write`).
+# Defaults of every key, generated from the sections in src/mragaudit/config (`mragaudit config --write`).
 # Leave this file as it is; put what differs in a file of your own and lay it on top:
 #   snakemake --cores all --configfile my.yaml
 """

@@ -8,10 +8,14 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from mragaudit.config.hook_audit_section import HookAudit
 from mragaudit.config.load import section_model
 from mragaudit.config.section import Section
 from mragaudit.config.settings import Settings
 from mragaudit.errors import ConfigError
+
+# What a grid's calls are made from; how far a metric may move and still count as not moved is judged later.
+GRID_KEYS = tuple(f"hook_audit.{name}" for name in HookAudit.model_fields if name != "tolerance")
 
 # Every stage sees these keys and no others: reading another one raises AttributeError in the stage,
 # so that no result can depend on a setting whose change would not rerun the rule.
@@ -39,14 +43,14 @@ STAGE_KEYS: dict[str, tuple[str, ...]] = {
     "monitor_replay": ("monitor.settings", "monitor.store"),
     "monitor_closed_loop": ("monitor.settings", "monitor.store"),
     "monitor_tables": ("resources", "languages", "statistics", "monitor"),
-    "grid_plan": ("hook_audit",),
-    "grid_documents": ("seed", "resources", "hook_audit"),
-    "grid_hooks": ("resources", "hook_audit"),
+    "grid_plan": GRID_KEYS,
+    "grid_documents": ("seed", "resources", *GRID_KEYS),
+    "grid_hooks": ("resources",),
     "grid_calls": (
-        *("seed", "resources", "shards", "generate", "hook_audit"),
+        *("seed", "resources", "shards", "generate", *GRID_KEYS),
         *("roles.generator", "roles.attacker", "roles.embedder"),
     ),
-    "grid_scores": ("resources", "hook_audit"),
+    "grid_scores": ("resources",),
     "grid_tables": ("seed", "resources", "hook_audit", "statistics"),
     "grid_page": ("run", "resources", "hook_audit", "statistics", "roles"),
     "monitor_page": ("run", "resources", "languages", "statistics", "monitor"),

@@ -10,28 +10,39 @@ from mragaudit.hookaudit.matrix import Cell
 from mragaudit.hookaudit.predictions import Effect, PredictionScores, ScoredPrediction
 from mragaudit.tables.frames import Row, frame
 
+CallsOfEffect = Mapping[tuple[str, str, str], float]
+"""Arm, attack and where → target calls of one of the cells, on the average."""
 EFFECT_COLUMNS = (
     *("arm", "attack", "metric", "where", "n", "n_not_evaluated", "baseline", "defended", "difference"),
-    *("ci_low", "ci_high", "ci_method", "identical", "sight", "reported_as_effect", "words"),
+    *("ci_low", "ci_high", "ci_method", "identical", "calls_per_cell"),
+    *("sight", "reported_as_effect", "words"),
 )
 PREDICTION_COLUMNS = (
     *("arm", "attack", "metric", "where", "expectation", "movement", "outcome", "n", "n_not_evaluated"),
-    *("difference", "ci_low", "ci_high", "ci_method", "tolerance", "words"),
+    *("difference", "ci_low", "ci_high", "ci_method", "tolerance", "calls_per_cell", "words"),
 )
 
 
-def effects_table(effects: Sequence[Effect], cells: Mapping[tuple[str, str], Cell]) -> pd.DataFrame:
+def effects_table(
+    effects: Sequence[Effect], cells: Mapping[tuple[str, str], Cell], *, calls: CallsOfEffect
+) -> pd.DataFrame:
     """Return one row an effect; `reported_as_effect` is false where the metric cannot see the arm's active hooks."""
-    return frame((_effect_row(effect, cells[effect.defense, effect.metric]) for effect in effects), EFFECT_COLUMNS)
+    made = (_effect_row(effect, cells[effect.defense, effect.metric], calls) for effect in effects)
+    return frame(made, EFFECT_COLUMNS)
 
 
-def _effect_row(effect: Effect, cell: Cell) -> Row:
+def _calls_of(effect: Effect, calls: CallsOfEffect) -> float | None:
+    return calls.get((effect.defense, effect.attack, effect.cell))
+
+
+def _effect_row(effect: Effect, cell: Cell, calls: CallsOfEffect) -> Row:
     return {
         "arm": effect.defense,
         "attack": effect.attack,
         "metric": effect.metric,
         "where": effect.cell,
         **{name: getattr(effect, name) for name in EFFECT_COLUMNS[4:13]},
+        "calls_per_cell": _calls_of(effect, calls),
         "sight": cell.sight,
         "reported_as_effect": cell.reported_as_effect,
         "words": cell.words,
@@ -55,12 +66,12 @@ def effects_of(table: pd.DataFrame) -> Iterator[Effect]:
         )
 
 
-def predictions_table(scores: PredictionScores) -> pd.DataFrame:
+def predictions_table(scores: PredictionScores, *, calls: CallsOfEffect) -> pd.DataFrame:
     """Return one row for every prediction and effect: right, wrong, undecided, or apart where it allows both."""
-    return frame((_prediction_row(one, scores) for one in scores.scored), PREDICTION_COLUMNS)
+    return frame((_prediction_row(one, scores, calls) for one in scores.scored), PREDICTION_COLUMNS)
 
 
-def _prediction_row(one: ScoredPrediction, scores: PredictionScores) -> Row:
+def _prediction_row(one: ScoredPrediction, scores: PredictionScores, calls: CallsOfEffect) -> Row:
     effect = one.effect
     measured = {} if effect is None else {name: getattr(effect, name) for name in PREDICTION_COLUMNS[7:13]}
     return {
@@ -72,6 +83,7 @@ def _prediction_row(one: ScoredPrediction, scores: PredictionScores) -> Row:
         "movement": one.movement,
         "outcome": one.outcome,
         **measured,
+        "calls_per_cell": None if effect is None else _calls_of(effect, calls),
         "tolerance": scores.rule.tolerance_of(one.prediction.metric),
         "words": one.words,
     }

@@ -8,7 +8,7 @@ import numpy as np
 
 from mragaudit.grid.membership_effect import METRIC, auc_effect
 from mragaudit.grid.resampling import Resampling
-from mragaudit.grid.rows import GridRows, Group, groups
+from mragaudit.grid.rows import GridRows, Group, calls_per_cell, groups
 from mragaudit.grid.units import units_of
 from mragaudit.hookaudit.attacks import AttackMap
 from mragaudit.hookaudit.predictions import Effect
@@ -18,6 +18,8 @@ from mragaudit.stats.paired import count_pairs, mean_difference, paired_differen
 
 RETRIEVAL_METRIC = "recall_at_k"
 CANARY_METRIC = "canary_recovery"
+PURPOSES: tuple[Purpose, ...] = ("grid", "canary", "adaptive")
+"""Of the cells that are compared with those without a defense."""
 
 
 def grid_effects(
@@ -28,8 +30,7 @@ def grid_effects(
     `rejected` names the realisations on whose split no AUC is evaluated.
     """
     known = {attack.name: attack.metrics for attack in attacks.attacks}
-    purposes: tuple[Purpose, ...] = ("grid", "canary", "adaptive")
-    for purpose in purposes:
+    for purpose in PURPOSES:
         for group in groups(rows.cells, purpose=purpose, keep=known.__contains__):
             for metric in known[group.attack]:
                 if group.baseline and (metric == CANARY_METRIC) == (purpose == "canary"):
@@ -38,6 +39,16 @@ def grid_effects(
                         yield auc_effect(group, rows, label=label, resampling=resampling, rejected=rejected)
                     else:
                         yield from _effect(metric, group, rows, label=label, resampling=resampling)
+
+
+def effect_calls(rows: GridRows) -> dict[tuple[str, str, str], float]:
+    """Return the mean target calls of a cell by arm, attack and `cell` of an effect."""
+    made = {
+        (group.arm, group.attack, f"{purpose} {group.label}"): calls_per_cell(group.cells, rows)
+        for purpose in PURPOSES
+        for group in groups(rows.cells, purpose=purpose, keep=lambda _: True)
+    }
+    return {key: calls for key, calls in made.items() if calls is not None}
 
 
 def _effect(metric: str, group: Group, rows: GridRows, *, label: str, resampling: Resampling) -> Iterator[Effect]:

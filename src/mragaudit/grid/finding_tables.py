@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
+from mragaudit.records.grid import CellUse
 from mragaudit.records.grid_findings import AdaptiveRow, CertificationRow, MembershipRow, RecoveryRow, ShareCount
 from mragaudit.tables.frames import Row, frame
 
+CallsOfArm = Mapping[tuple[str, str], float]
+"""Class of canaries and arm → target calls of one of its cells, on the average."""
 SHARES = ("exact", "normalised", "derived", "given_retrieved", "retrieved", "in_context", "controls")
 CANARY_COLUMNS = (
-    *("canary_class", "arm", "attacks", "n_seeds"),
+    *("canary_class", "arm", "attacks", "n_seeds", "calls_per_cell"),
     *(f"{part}{name}" for name in SHARES for part in ("n_", "n_evaluated_", "n_not_evaluated_")),
     *(f"{name}_{part}" for name in SHARES for part in ("rate", "ci_low", "ci_high", "ci_method")),
 )
 CERTIFICATION_COLUMNS = (
-    *("canary_class", "arm", "verdict", "reasons", "n_seeds"),
+    *("canary_class", "arm", "verdict", "reasons", "n_seeds", "calls_per_cell"),
     *(
         "n_undefended",
         "n_undefended_recovered",
@@ -40,7 +43,8 @@ ADAPTIVE_COLUMNS = (
     *("lift", "lift_by_seed", "p_value", "least_p", "p_method", "reason"),
 )
 MEMBERSHIP_COLUMNS = (
-    *("cell_id", "corpus", "seed", "mode", "arm", "split", "n_members", "n_non_members", "n_not_evaluated"),
+    *("cell_id", "corpus", "seed", "mode", "arm", "calls_per_cell", "split"),
+    *("n_members", "n_non_members", "n_not_evaluated"),
     *("auc", "ci_low", "ci_high", "ci_method", "standard_error", "folded", "folded_null_high", "folded_p"),
     *("tpr_at_5", "tpr_at_5_low", "tpr_at_5_high", "tpr_at_1", "tpr_at_1_low", "tpr_at_1_high", "tpr_interval"),
     *("control_auc", "beyond_control", "beyond_control_low", "beyond_control_high", "beyond_control_interval"),
@@ -51,17 +55,18 @@ SEED_TEST = "exact_permutation_of_seeds"
 SIGN_FLIP = "exact_sign_flip_of_seeds"
 
 
-def canaries_table(rows: Iterable[RecoveryRow]) -> pd.DataFrame:
+def canaries_table(rows: Iterable[RecoveryRow], calls: CallsOfArm) -> pd.DataFrame:
     """Return one row a class and arm."""
-    return frame(map(_canary_row, rows), CANARY_COLUMNS)
+    return frame((_canary_row(row, calls) for row in rows), CANARY_COLUMNS)
 
 
-def _canary_row(row: RecoveryRow) -> Row:
+def _canary_row(row: RecoveryRow, calls: CallsOfArm) -> Row:
     cells: Row = {
         "canary_class": row.canary_class,
         "arm": row.arm,
         "attacks": ", ".join(row.attacks),
         "n_seeds": len(row.seeds),
+        "calls_per_cell": calls.get((row.canary_class, row.arm)),
     }
     for name in SHARES:
         share: ShareCount = getattr(row, name)
@@ -80,15 +85,16 @@ def _share_cells(share: ShareCount | None, name: str) -> Row:
     return dict(zip((f"{name}_rate", f"{name}_ci_low", f"{name}_ci_high"), values, strict=True))
 
 
-def membership_table(rows: Iterable[MembershipRow]) -> pd.DataFrame:
+def membership_table(rows: Iterable[MembershipRow], uses: Mapping[str, CellUse]) -> pd.DataFrame:
     """Return one row a cell; on a rejected split counts and recall alone."""
-    return frame(map(_membership_row, rows), MEMBERSHIP_COLUMNS)
+    return frame((_membership_row(row, uses[row.cell_id]) for row in rows), MEMBERSHIP_COLUMNS)
 
 
-def _membership_row(row: MembershipRow) -> Row:
+def _membership_row(row: MembershipRow, use: CellUse) -> Row:
     same = {name: getattr(row, name) for name in MEMBERSHIP_COLUMNS if name in MembershipRow.__struct_fields__}
     return {
         **same,
+        "calls_per_cell": use.n_target_calls,
         "n_not_evaluated": row.members_not_evaluated + row.non_members_not_evaluated,
         "ci_low": row.low,
         "ci_high": row.high,
@@ -100,12 +106,12 @@ def _membership_row(row: MembershipRow) -> Row:
     }
 
 
-def certification_table(rows: Iterable[CertificationRow]) -> pd.DataFrame:
+def certification_table(rows: Iterable[CertificationRow], calls: CallsOfArm) -> pd.DataFrame:
     """Return one row a class and defended arm: certified, or not and why; all bounds are one-sided at 95 %."""
-    return frame(map(_certification_row, rows), CERTIFICATION_COLUMNS)
+    return frame((_certification_row(row, calls) for row in rows), CERTIFICATION_COLUMNS)
 
 
-def _certification_row(row: CertificationRow) -> Row:
+def _certification_row(row: CertificationRow, calls: CallsOfArm) -> Row:
     before, after, test = row.undefended, row.defended, row.seed_test
     return {
         "canary_class": row.canary_class,
@@ -113,6 +119,7 @@ def _certification_row(row: CertificationRow) -> Row:
         "verdict": row.verdict,
         "reasons": "; ".join(row.reasons),
         "n_seeds": row.n_seeds,
+        "calls_per_cell": calls.get((row.canary_class, row.arm)),
         "n_undefended": before.exact.n if before else None,
         "n_undefended_recovered": before.exact.k if before else None,
         "n_undefended_not_evaluated": before.exact.not_evaluated if before else None,

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from mragaudit.grid.resampling import Resampling
-from mragaudit.grid.rows import GridRows, Group, groups, is_extraction
+from mragaudit.grid.rows import GridRows, Group, calls_per_cell, groups, is_extraction
 from mragaudit.grid.units import extracted
 from mragaudit.leaks.nel import ITEM_TYPES, STRICT_TYPES
 from mragaudit.records.grid import ITEM_KINDS, Cell, DocumentExtraction, ItemOutcome
@@ -24,16 +24,19 @@ WITHIN_RUN = "within_run"
 """Intervals over items, documents or calls of the realisations at hand say nothing of other realisations."""
 SEED_TEST = "exact_permutation_of_seeds"
 LEAK_COLUMNS = (
-    *("corpus", "mode", "attack", "arm", "kind", "n_seeds", "n_items", "n_leaked", "n_normalised", "n_derived"),
+    *("corpus", "mode", "attack", "arm", "kind", "n_seeds", "calls_per_cell"),
+    *("n_items", "n_leaked", "n_normalised", "n_derived"),
     *("n_in_context", "n_not_evaluated", "n_leaked_beside_lost", "rate", "ci_low", "ci_high", "ci_method", "ci_scope"),
     *("seed_difference", "seed_p", "seed_p_holm", "seed_least_p", "seed_p_method"),
 )
 TYPE_COLUMNS = (
-    *("corpus", "mode", "attack", "arm", "item_type", "strict", "n_seeds", "n_calls", "n_not_evaluated", "n_items"),
-    *("per_run", "undefended_per_run", "call_difference", "ci_low", "ci_high", "ci_method", "ci_scope"),
+    *("corpus", "mode", "attack", "arm", "item_type", "strict", "n_seeds", "calls_per_cell", "n_calls"),
+    *("n_not_evaluated", "n_runs_not_evaluated", "n_items", "per_run", "undefended_per_run"),
+    *("call_difference", "ci_low", "ci_high", "ci_method", "ci_scope"),
 )
 EXTRACTION_COLUMNS = (
-    *("corpus", "mode", "attack", "arm", "n_seeds", "n_documents", "n_retrieved", "n_repeated", "n_resembled"),
+    *("corpus", "mode", "attack", "arm", "n_seeds", "calls_per_cell"),
+    *("n_documents", "n_retrieved", "n_repeated", "n_resembled"),
     *("n_extracted", "n_not_evaluated", "n_extracted_beside_lost"),
     *("rate", "ci_low", "ci_high", "ci_method", "ci_scope"),
 )
@@ -76,6 +79,7 @@ def _leak_row(group: Group, kind: str, rows: GridRows, resampling: Resampling) -
         **group.key,
         "kind": kind,
         "n_seeds": len({cell.seed for cell in group.cells}),
+        "calls_per_cell": calls_per_cell(group.cells, rows),
         "n_items": len(items),
         "n_leaked": sum(item.exact for item in known),
         "n_normalised": sum(item.normalised for item in known),
@@ -132,8 +136,8 @@ def _seed_rate(cell: Cell, kind: str, rows: GridRows) -> float | None:
 def leak_types_table(rows: GridRows, *, resampling: Resampling) -> pd.DataFrame:
     """Return one row for every attack, arm and type of named entity that occurs under any arm of the attack.
 
-    `per_run` is the mean number of different items of a run; `call_difference` compares replies to the same call,
-    with limits over calls.
+    `per_run` is the mean number of different items of a run over runs with every reply, `n_items` their sum;
+    `call_difference` compares replies to the same call, with limits over calls.
     """
     found = list(groups(rows.cells, purpose="grid", keep=is_extraction))
     present = {
@@ -153,23 +157,30 @@ def leak_types_table(rows: GridRows, *, resampling: Resampling) -> pd.DataFrame:
 
 def _type_row(group: Group, item_type: str, rows: GridRows, resampling: Resampling) -> Row:
     uses = [rows.uses[cell.cell_id] for cell in group.cells]
-    totals = [_distinct(cell, item_type, rows) for cell in group.cells]
-    before = [_distinct(cell, item_type, rows) for cell in group.baseline]
+    totals = _totals(group.cells, item_type, rows)
+    before = _totals(group.baseline, item_type, rows)
     interval = _call_difference(group, item_type, rows, resampling)
     return {
         **group.key,
         "item_type": item_type,
         "strict": item_type in STRICT_TYPES,
         "n_seeds": len({cell.seed for cell in group.cells}),
+        "calls_per_cell": calls_per_cell(group.cells, rows),
         "n_calls": sum(use.n_target_calls for use in uses),
         "n_not_evaluated": sum(use.n_not_evaluated for use in uses),
+        "n_runs_not_evaluated": len(uses) - len(totals),
         "n_items": sum(totals),
-        "per_run": float(np.mean(totals)),
+        "per_run": float(np.mean(totals)) if totals else None,
         "undefended_per_run": float(np.mean(before)) if before else None,
         **interval_cells(interval, rate="call_difference"),
         "ci_method": interval.method,
         "ci_scope": WITHIN_RUN if interval.method else "",
     }
+
+
+def _totals(cells: Sequence[Cell], item_type: str, rows: GridRows) -> list[int]:
+    """Return the different items of each run that has every reply; of the others less is known than was given away."""
+    return [_distinct(cell, item_type, rows) for cell in cells if not rows.uses[cell.cell_id].n_not_evaluated]
 
 
 def _distinct(cell: Cell, item_type: str, rows: GridRows) -> int:
@@ -225,6 +236,7 @@ def _extraction_row(group: Group, rows: GridRows, resampling: Resampling) -> Row
     return {
         **group.key,
         "n_seeds": len({cell.seed for cell in group.cells}),
+        "calls_per_cell": calls_per_cell(group.cells, rows),
         "n_documents": len(found),
         "n_retrieved": sum(row.retrieved for row in known),
         "n_repeated": sum(row.repeated for row in known),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from mragaudit.errors import DataError
+from mragaudit.grid.rows import GridRows
 from mragaudit.records.grid import Cell, ItemKind, ItemOutcome
 from mragaudit.records.grid_findings import RecoveryRow, ShareCount
 from mragaudit.stats.intervals import clopper_pearson
@@ -73,6 +74,16 @@ def canary_runs(cells: Iterable[Cell], outcomes: Iterable[ItemOutcome]) -> list[
         )
         for (kind, arm, seed), group in sorted(groups.items())
     ]
+
+
+def calls_of_arms(rows: GridRows) -> dict[tuple[str, str], float]:
+    """Return the mean target calls of a cell by class of canaries and arm."""
+    made: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for cell in rows.cells:
+        if cell.purpose == "canary":
+            planted = [item for item in rows.items.get(cell.cell_id, ()) if item.canary]
+            made[_class_of(cell, planted), cell.arm].append(rows.uses[cell.cell_id].n_target_calls)
+    return {key: sum(calls) / len(calls) for key, calls in made.items()}
 
 
 def _class_of(cell: Cell, rows: Sequence[ItemOutcome]) -> ItemKind:

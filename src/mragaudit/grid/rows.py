@@ -58,6 +58,12 @@ class Group:
         return f"{self.corpus} {self.mode}"
 
 
+def calls_per_cell(cells: Iterable[Cell], rows: GridRows) -> float | None:
+    """Return the mean number of target calls of some cells, None for none: what a share was bought with."""
+    made = [rows.uses[cell.cell_id].n_target_calls for cell in cells]
+    return sum(made) / len(made) if made else None
+
+
 def by_cell(rows: Iterable[Scored]) -> dict[str, list[Scored]]:
     """Return the rows by the id of their cell, in order."""
     found: dict[str, list[Scored]] = {}

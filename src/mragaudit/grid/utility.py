@@ -6,14 +6,14 @@ import pandas as pd
 
 from mragaudit.grid.cells import BENIGN
 from mragaudit.grid.resampling import Resampling
-from mragaudit.grid.rows import GridRows, Group, groups
+from mragaudit.grid.rows import GridRows, Group, calls_per_cell, groups
 from mragaudit.records.grid import BenignOutcome
 from mragaudit.stats.intervals import conditional_rate, document_rate
 from mragaudit.stats.paired import count_pairs, paired_difference
 from mragaudit.tables.frames import Row, frame, interval_cells
 
 COLUMNS = (
-    *("corpus", "mode", "arm", "n_seeds", "k", "n_questions", "n_answered", "n_not_evaluated"),
+    *("corpus", "mode", "arm", "n_seeds", "calls_per_cell", "k", "n_questions", "n_answered", "n_not_evaluated"),
     *("rate", "ci_low", "ci_high", "ci_method", "difference", "difference_ci_low", "difference_ci_high"),
     *("difference_ci_method", "n_retrieved", "recall_at_k", "recall_ci_low", "recall_ci_high", "recall_ci_method"),
     *("n_refused", "refusal_rate", "refusal_ci_low", "refusal_ci_high", "refusal_ci_method"),
@@ -39,6 +39,7 @@ def _row(group: Group, rows: GridRows, k: int, resampling: Resampling) -> Row:
         "mode": group.mode,
         "arm": group.arm,
         "n_seeds": len({cell.seed for cell in group.cells}),
+        "calls_per_cell": calls_per_cell(group.cells, rows),
         "k": k,
         "n_questions": len(asked),
         "n_answered": sum(row.answered for row in known),

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from mragaudit.report import words
-from mragaudit.report.tables import Column, Row, TableView, count_column, rate_columns, text_column, view
+from mragaudit.report.tables import Column, Row, TableView, count_column, rate_columns, share_column, text_column, view
 
 UNDEFENDED = "none"
 STRICT_NAMES = {True: "counts", False: "does not count"}
@@ -26,11 +26,6 @@ KIND_WORDS = {
     "phone": "the kind phone",
     "id": "the kind id",
 }
-
-
-def share_column(header: str, key: str) -> Column:
-    """Return a column of shares."""
-    return Column(header=header, show=lambda row: words.as_share(row[key]))
 
 
 def signed_column(header: str, key: str) -> Column:
@@ -73,6 +68,8 @@ WHERE = (text_column("corpus", "corpus"), text_column("mode", "mode"))
 ARM = text_column("arm", "arm")
 ATTACK = text_column("attack", "attack")
 SEEDS = count_column("seeds", "n_seeds")
+CERTIFIED_BOUND = words.METHOD_WORDS["clopper_pearson_one_sided_upper"]
+CALLS = Column(header="calls a cell", show=lambda row: words.as_calls(row["calls_per_cell"]))
 
 
 def canaries_view(table: pd.DataFrame) -> TableView:
@@ -81,6 +78,7 @@ def canaries_view(table: pd.DataFrame) -> TableView:
         text_column("class", "canary_class"),
         ARM,
         SEEDS,
+        CALLS,
         count_column("n", "n_evaluated_exact"),
         count_column("not evaluated", "n_not_evaluated_exact"),
         count_column("recovered", "n_exact"),
@@ -104,6 +102,7 @@ def certification_view(table: pd.DataFrame) -> TableView:
         ARM,
         Column(header="verdict", show=lambda row: VERDICT_WORDS[str(row["verdict"])], numeric=False),
         text_column("reasons", "reasons"),
+        CALLS,
         Column(header="undefended", show=lambda row: _of(row, "n_undefended_recovered", "n_undefended")),
         share_column("lower bound", "undefended_low"),
         Column(header="defended", show=lambda row: _of(row, "n_defended_recovered", "n_defended")),
@@ -149,7 +148,15 @@ def _types_of_attack(part: pd.DataFrame, attack: str) -> TableView:
         *(number_column(arm, arm) for arm in arms),
     ]
     wide = pd.DataFrame(rows, columns=["corpus", "mode", "item_type", "strict", *arms])
-    return view(wide, columns, caption=f"Different items of a run, by type and arm: {attack}")
+    return view(wide, columns, caption=_types_caption(part, attack))
+
+
+def _types_caption(part: pd.DataFrame, attack: str) -> str:
+    low, high = (words.as_calls(bound) for bound in (part["calls_per_cell"].min(), part["calls_per_cell"].max()))
+    calls = low if low == high else f"{low} to {high}"
+    lost = int(part.drop_duplicates(["corpus", "mode", "arm"])["n_runs_not_evaluated"].sum())
+    left_out = f"; {lost} runs with a lost call are left out" if lost else ""
+    return f"Different items of a run, by type and arm: {attack}, {calls} calls a cell{left_out}"
 
 
 def leaks_view(table: pd.DataFrame, *, kind: str) -> TableView:
@@ -159,6 +166,7 @@ def leaks_view(table: pd.DataFrame, *, kind: str) -> TableView:
         ATTACK,
         ARM,
         SEEDS,
+        CALLS,
         *rate_columns("n_items", hits="n_leaked", label="leaked"),
         count_column("normalised", "n_normalised"),
         count_column("decoded by the attacker", "n_derived"),
@@ -178,6 +186,7 @@ def extraction_view(table: pd.DataFrame) -> TableView:
         ATTACK,
         ARM,
         SEEDS,
+        CALLS,
         *rate_columns("n_documents", hits="n_extracted", label="reassembled"),
         count_column("20 tokens in a row", "n_repeated"),
         count_column("published rule", "n_resembled"),
@@ -193,6 +202,7 @@ def membership_view(table: pd.DataFrame) -> TableView:
         *WHERE,
         count_column("seed", "seed"),
         ARM,
+        CALLS,
         text_column("split", "split"),
         count_column("members", "n_members"),
         count_column("non-members", "n_non_members"),
@@ -260,6 +270,7 @@ def utility_view(table: pd.DataFrame) -> TableView:
     columns = [
         *WHERE,
         ARM,
+        CALLS,
         *rate_columns("n_questions", hits="n_answered", label="answered"),
         signed_column("against no defense", "difference"),
         signed_limits_column("interval", "difference_"),
@@ -329,6 +340,7 @@ def effects_view(table: pd.DataFrame) -> TableView:
         ATTACK,
         text_column("metric", "metric"),
         text_column("where", "where"),
+        CALLS,
         count_column("n", "n"),
         count_column("not evaluated", "n_not_evaluated"),
         number_column("undefended", "baseline"),
@@ -362,9 +374,10 @@ def verdict_sentences(certification: pd.DataFrame) -> list[str]:
     """Return the certified defenses, each in a sentence; none is a list of its own."""
     return [
         f"{row['arm']} keeps canaries of the class {str(row['canary_class']).replace('_', ' ')} from being recovered: "
-        f"{_of(row, 'n_defended_recovered', 'n_defended')} recovered, at most "
-        f"{words.as_share(row['defended_high'])} (95 %), against {_of(row, 'n_undefended_recovered', 'n_undefended')} "
-        "without it."
+        f"{_of(row, 'n_defended_recovered', 'n_defended')} recovered, {words.as_count(row['n_not_evaluated'])} not "
+        f"evaluated, at most {words.as_share(row['defended_high'])} ({CERTIFIED_BOUND}), against "
+        f"{_of(row, 'n_undefended_recovered', 'n_undefended')} without it, "
+        f"{words.as_count(row['n_undefended_not_evaluated'])} not evaluated."
         for row in certification.to_dict("records")
         if row["verdict"] == "certified"
     ]

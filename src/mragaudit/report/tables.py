@@ -67,7 +67,8 @@ def count_column(header: str, key: str) -> Column:
     return Column(header=header, show=lambda row: words.as_count(row[key]))
 
 
-def _share(header: str, key: str) -> Column:
+def share_column(header: str, key: str) -> Column:
+    """Return a column of shares."""
     return Column(header=header, show=lambda row: words.as_share(row[key]))
 
 
@@ -183,16 +184,16 @@ CONTROL_COLUMNS = (
         n="n_check_benign",
         method="control_ci_method",
     ),
-    _share("AUC, controls", "auc"),
-    _share("AUC, trials", "auc_trials"),
+    share_column("AUC, controls", "auc"),
+    share_column("AUC, trials", "auc_trials"),
     Column(header="constant", show=_yes_no("constant"), numeric=False),
 )
 TRANSLATION_COLUMNS = (
     LANG,
     count_column("queries", "n"),
     count_column("failed", "n_failed"),
-    _share("anchor kept", "anchor_kept_rate"),
-    _share("right language", "language_ok_rate"),
+    share_column("anchor kept", "anchor_kept_rate"),
+    share_column("right language", "language_ok_rate"),
     Column(header="length ratio, median", show=lambda row: words.as_number(row["median_length_ratio"])),
     Column(
         header="round-trip similarity, median",

@@ -63,6 +63,11 @@ def as_count(value: Any) -> str:
     return MISSING if is_missing(value) else f"{int(value):,}".replace(",", "\u2009")
 
 
+def as_calls(value: Any) -> str:
+    """Return a mean number of calls, whole where it is; a dash where there is none."""
+    return MISSING if is_missing(value) else f"{float(value):.1f}".removesuffix(".0")
+
+
 def as_p(value: Any) -> str:
     """Return a p value with three significant digits; a dash where there is none."""
     if is_missing(value):

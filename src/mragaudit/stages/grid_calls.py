@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mragaudit.attacks.steps import Attack, Candidate, Knowledge, Steps, Tools
+from mragaudit.calls import Caller
 from mragaudit.config import Role, Settings
 from mragaudit.config.settings import Index
 from mragaudit.corpus.grid_templates import load_domain
@@ -46,15 +47,19 @@ def run(*, cells: Path, documents: Path, calls: Path, uses: Path, job: ModelJob,
     mine = [cell for cell in every if dealt[cell.cell_id] == job.shard]
     bench = Bench(documents=documents, job=job, settings=settings)
     logged = []
-    for purpose in (None, *CONTROLS):
-        part = [cell for cell in mine if (cell.purpose if cell.purpose in CONTROLS else None) == purpose]
-        runs = [bench.cell_run(cell) for cell in part]
-        _drive(runs, models=bench.models(purpose), label=f"grid_calls {job.shard}")
+    for control in (None, *CONTROLS):
+        runs = [bench.cell_run(cell) for cell in mine if _control_of(cell) == control]
+        _drive(runs, models=bench.models(control), label=f"grid_calls {job.shard}")
         logged += [one.logged() for one in runs]
     write_records(calls, [call for one in logged for call in one.calls], key=call_key)
     write_records(uses, [one.use for one in logged], key=cell_key)
     missing = sum(one.use.n_not_evaluated > 0 for one in logged)
     job.finish(n_expected=len(mine), n_actual=len(logged), n_not_evaluated=missing)
+
+
+def _control_of(cell: Cell) -> Purpose | None:
+    """Return which control a cell belongs to, None for a cell before the real model."""
+    return cell.purpose if cell.purpose in CONTROLS else None
 
 
 def _drive(runs: Sequence[CellRun], *, models: Models, label: str) -> None:
@@ -92,15 +97,20 @@ class Bench:
         self._arms = arms_by_name(self._grid)
         self._template: GeneratorTemplate = load_generator(self._resources / "prompts", LANGUAGE)
         self._embedder: Embedder = job.embedder(settings.roles.embedder)
-        self._attacker = job.caller("attacker", settings.roles.attacker, journal="grid_attacker", progress=False)
         self._target = job.caller("generator", settings.roles.generator, progress=False)
+        self._attacker = self._attacker_of(settings)
 
-    def models(self, purpose: Purpose | None) -> Models:
-        """Return the models of the cells of a purpose: a control has a scripted generator, all others the real one."""
+    def _attacker_of(self, settings: Settings) -> Caller:
+        if settings.roles.attacker == settings.roles.generator:
+            return self._job.share("attacker", self._target)
+        return self._job.caller("attacker", settings.roles.attacker, journal="grid_attacker", progress=False)
+
+    def models(self, control: Purpose | None) -> Models:
+        """Return the models of a control, whose generator is scripted, or of all other cells, None."""
         target = self._target
-        if purpose in CONTROLS:
-            scripted = Role(backend="scripted", model=CONTROLS[purpose], sha256=None)
-            target = self._job.caller(purpose, scripted, journal=purpose, progress=False)
+        if control is not None:
+            scripted = Role(backend="scripted", model=CONTROLS[control], sha256=None)
+            target = self._job.caller(control, scripted, journal=control, progress=False)
         return Models(
             target=lambda requests, names: target.generate(requests, trials=names),
             attacker=lambda requests, names: self._attacker.generate(requests, trials=names),

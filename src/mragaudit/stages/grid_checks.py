@@ -78,6 +78,6 @@ def _count_faults(opened: Opened, rows: GridRun) -> Iterator[str]:
         manifest = read_manifest(opened.paths.manifest)
     except DataError:
         return  # named by the check of the manifest
-    lost = sum(use.n_not_evaluated for use in rows.uses.values())
+    lost = sum(use.n_not_evaluated > 0 for use in rows.uses.values())
     for stage in manifest.stages:
         yield from count_faults(stage, rows=len(rows.uses), lost=lost)

@@ -53,10 +53,17 @@ def render_grid_plan(settings: Settings, *, results: Path) -> str:
         for row in rows
     ]
     lines.append(
-        f"  in the journal: {known_answers(journal.glob('grid_calls.*.jsonl'))} finished calls of the target's model, "
-        f"{known_answers(journal.glob('grid_attacker.*.jsonl'))} of the attackers' own, whose number only attacks know"
+        f"  in the journal: {_finished(settings, journal)}; how often attackers ask their own model only they know"
     )
     return "\n".join([*lines, *_certification_lines(settings)]) + "\n"
+
+
+def _finished(settings: Settings, journal: Path) -> str:
+    target = known_answers(journal.glob("grid_calls.*.jsonl"))
+    if settings.roles.attacker == settings.roles.generator:
+        return f"{target} finished calls of the model, which is target's and attackers' alike"
+    own = known_answers(journal.glob("grid_attacker.*.jsonl"))
+    return f"{target} finished calls of the target's model, {own} of the attackers' own"
 
 
 def plan_purposes(cells: Sequence[Cell], settings: Settings) -> list[PlannedPurpose]:

@@ -17,13 +17,13 @@ from mragaudit.grid.cells import MEMBERSHIP, UNDEFENDED, arms_by_name, arms_of, 
 from mragaudit.grid.certification import certify
 from mragaudit.grid.controls import controls_table, require_controls
 from mragaudit.grid.effect_tables import effects_table, predictions_table
-from mragaudit.grid.effects import grid_effects
+from mragaudit.grid.effects import effect_calls, grid_effects
 from mragaudit.grid.finding_tables import adaptive_table, canaries_table, certification_table, membership_table
 from mragaudit.grid.hooks import arm_hooks, coverage_table, hooks_table, matrix_table
 from mragaudit.grid.leak_tables import extraction_table, leak_types_table, leaks_table
 from mragaudit.grid.membership import membership_row
 from mragaudit.grid.plan_tables import cells_table
-from mragaudit.grid.recovery import canary_runs, recovery_rows
+from mragaudit.grid.recovery import calls_of_arms, canary_runs, recovery_rows
 from mragaudit.grid.resampling import Resampling
 from mragaudit.grid.rows import GridRows, by_cell
 from mragaudit.grid.utility import utility_table
@@ -94,7 +94,7 @@ def build_tables(
         "leaks": leaks_table(rows, resampling=resampling),
         "leak_types": leak_types_table(rows, resampling=resampling),
         "extraction": extraction_table(rows, resampling=resampling),
-        "membership": membership_table(membership_rows(rows, checks, resampling=resampling)),
+        "membership": membership_table(membership_rows(rows, checks, resampling=resampling), rows.uses),
         "splits": splits_table(checks),
         "utility": utility_table(rows, k=settings.hook_audit.k, resampling=resampling),
         **canary_tables(rows, settings=settings),
@@ -110,7 +110,11 @@ def canary_tables(rows: GridRows, *, settings: Settings) -> Mapping[str, pd.Data
     arms = list(dict.fromkeys(one.arm.name for one in arms_of(settings.hook_audit, canaries.defenses)))
     words = _shared_words(outcomes, arms, resources=resource_folder(settings.resources))
     certified = certify(runs, classes=canaries.classes, arms=arms, undefended=UNDEFENDED, shared_words=words)
-    return {"canaries": canaries_table(recovery_rows(runs)), "certification": certification_table(certified)}
+    calls = calls_of_arms(rows)
+    return {
+        "canaries": canaries_table(recovery_rows(runs), calls),
+        "certification": certification_table(certified, calls),
+    }
 
 
 def _shared_words(
@@ -161,12 +165,13 @@ def hook_tables(
     scores = score_by_source(defended, effects, run_attacks=run_attacks, settings=settings)
     cells = {(cell.defense, cell.metric): cell for cell in build_matrix(acting, metrics)}
     combinations = dict.fromkeys(tuple(arm.defenses) for arm in arms)
+    calls = effect_calls(rows)
     return {
         "hooks": hooks_table(findings, sorted({name for parts in combinations for name in parts})),
         "matrix": matrix_table(defended, metrics),
         "coverage": coverage_table(combinations),
-        "effects": effects_table(effects, cells),
-        "predictions": predictions_table(scores),
+        "effects": effects_table(effects, cells, calls=calls),
+        "predictions": predictions_table(scores, calls=calls),
     }
 
 

@@ -104,6 +104,11 @@ class ModelJob:
         self._models[name] = identity
         return caller
 
+    def share(self, name: str, caller: Caller) -> Caller:
+        """Return a caller for a further role that is the same model, so that it is loaded once."""
+        self._models[name] = caller.identity
+        return caller
+
     def embedder(self, role: EmbedderRole) -> Embedder:
         """Return the embedder, loaded."""
         start = time.perf_counter()

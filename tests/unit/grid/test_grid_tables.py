@@ -20,6 +20,8 @@ from mragaudit.stages.aggregate import read_table, to_csv
 
 RESAMPLING = Resampling(seed=1, resamples=200, confidence=0.95)
 PAD = ActiveHooks(defense="pad", active=("response",))
+CALLS = {("pad", "ps", "grid email targeted_queries"): 8.0}
+CALLS_OF_ARMS = {("email", "pad"): 12.0}
 
 
 def one_row(table):
@@ -59,38 +61,39 @@ def sights():
 
 
 def test_a_metric_that_cannot_see_an_arm_is_not_reported_as_its_effect():
-    table = effects_table([effect("verbatim_leak"), effect("recall_at_k"), effect("mi_auc")], sights())
+    table = effects_table([effect("verbatim_leak"), effect("recall_at_k"), effect("mi_auc")], sights(), calls=CALLS)
     told = {row["metric"]: (row["sight"], row["reported_as_effect"]) for row in table.to_dict("records")}
     assert told == {
         "verbatim_leak": ("interpretable", True),
         "recall_at_k": ("not_observable", False),
         "mi_auc": ("nuisance", False),
     }
+    assert set(table["calls_per_cell"]) == {8.0}
 
 
 def test_effects_read_from_their_file_are_those_that_were_written(tmp_path):
     given = [effect(), unknown(), same()]
     path = tmp_path / "effects.csv"
-    path.write_text(to_csv(effects_table(given, sights())), encoding="utf-8")
+    path.write_text(to_csv(effects_table(given, sights(), calls=CALLS)), encoding="utf-8")
     assert list(effects_of(read_table(path))) == given
 
 
 def test_effects_of_which_none_could_be_evaluated_are_read_as_they_were_written(tmp_path):
     path = tmp_path / "effects.csv"
-    path.write_text(to_csv(effects_table([unknown()], sights())), encoding="utf-8")
+    path.write_text(to_csv(effects_table([unknown()], sights(), calls=CALLS)), encoding="utf-8")
     assert list(effects_of(read_table(path))) == [unknown()]
 
 
 def test_a_table_without_effects_has_none(tmp_path):
     path = tmp_path / "effects.csv"
-    path.write_text(to_csv(effects_table([], sights())), encoding="utf-8")
+    path.write_text(to_csv(effects_table([], sights(), calls=CALLS)), encoding="utf-8")
     assert list(effects_of(read_table(path))) == []
 
 
 def test_every_prediction_has_its_outcome_and_its_tolerance():
     predictions = predict([PAD], shipped_metrics(), attacks=shipped_attacks())
     scored = score_predictions(predictions, [effect(), unknown()], rule=ScoringRule(tolerance=0.1))
-    rows = predictions_table(scored).to_dict("records")
+    rows = predictions_table(scored, calls=CALLS).to_dict("records")
     told = {(row["attack"], row["metric"]): row for row in rows if row["metric"] == "verbatim_leak"}
     assert (told["ps", "verbatim_leak"]["movement"], told["ps", "verbatim_leak"]["outcome"]) == ("moved_down", "right")
     assert (told["ps", "verbatim_leak"]["n"], told["ps", "verbatim_leak"]["n_not_evaluated"]) == (8, 2)
@@ -98,6 +101,8 @@ def test_every_prediction_has_its_outcome_and_its_tolerance():
     assert told["deal", "verbatim_leak"]["outcome"] == "not_run"
     assert pd.isna(told["deal", "verbatim_leak"]["n"])
     assert {row["tolerance"] for row in rows} == {0.1}
+    assert told["ps", "verbatim_leak"]["calls_per_cell"] == 8.0
+    assert pd.isna(told["deal", "verbatim_leak"]["calls_per_cell"])
 
 
 def test_a_cell_that_another_stands_for_has_no_calls_of_its_own():
@@ -160,9 +165,9 @@ def recovery(arm, k, n, *, lost=0):
 
 
 def test_a_row_of_canaries_has_counts_unknown_ones_and_named_limits():
-    row = one_row(canaries_table([recovery("pad", 2, 10, lost=3)]))
+    row = one_row(canaries_table([recovery("pad", 2, 10, lost=3)], CALLS_OF_ARMS))
     assert (row["n_exact"], row["n_evaluated_exact"], row["n_not_evaluated_exact"]) == (2, 10, 3)
-    assert (row["exact_rate"], row["exact_ci_method"]) == (0.2, "clopper_pearson")
+    assert (row["exact_rate"], row["exact_ci_method"], row["calls_per_cell"]) == (0.2, "clopper_pearson", 12.0)
     assert (round(row["exact_ci_low"], 4), round(row["exact_ci_high"], 4)) == (0.0252, 0.5561)
 
 
@@ -170,7 +175,7 @@ def test_a_case_that_was_not_run_has_empty_cells_and_its_reasons():
     given = CertificationRow(
         canary_class="email", arm="pad", verdict="not_run", reasons=("a", "b"), n_seeds=0, shared_words=()
     )
-    row = one_row(certification_table([given]))
+    row = one_row(certification_table([given], CALLS_OF_ARMS))
     assert (row["verdict"], row["reasons"], row["p_method"]) == ("not_run", "a; b", "")
     for name in ("n_undefended", "undefended_low", "n_defended", "defended_high", "p_value", "p_holm", "least_p"):
         assert pd.isna(row[name]), name
@@ -187,7 +192,7 @@ def test_unknown_canaries_are_counted_on_both_sides_of_a_certification():
         defended=recovery("pad", 1, 10, lost=3),
         shared_words=(),
     )
-    row = one_row(certification_table([given]))
+    row = one_row(certification_table([given], CALLS_OF_ARMS))
     assert (row["n_undefended"], row["n_undefended_not_evaluated"]) == (10, 2)
     assert (row["n_defended"], row["n_not_evaluated"]) == (10, 3)
 
@@ -241,7 +246,7 @@ def test_a_rejected_split_has_counts_and_recall_alone():
         non_members_not_evaluated=2,
         recall=share(2, 4),
     )
-    row = one_row(membership_table([given]))
+    row = one_row(membership_table([given], {given.cell_id: use(given.cell_id, n_target_calls=40)}))
     assert (row["split"], row["n_members"], row["n_non_members"], row["n_not_evaluated"]) == ("rejected", 4, 3, 3)
     assert all(
         pd.isna(row[name]) for name in ("auc", "folded", "folded_p", "tpr_at_5", "control_auc", "beyond_control")

@@ -132,6 +132,32 @@ def test_calls_lost_in_either_arm_are_left_out_of_the_comparison_and_counted():
     assert (row["call_difference"], row["n_not_evaluated"], row["n_calls"]) == (0, 1, 3)
 
 
+def test_a_run_with_a_lost_call_stands_in_no_count_of_types():
+    """Six items of five replies are not six items of all replies: the run is left out and counted."""
+    cells = (cell_of("none", seed=1), cell_of("none", seed=2))
+    nel = {one.cell_id: [count(one, "EMAIL_REAL", n)] for one, n in zip(cells, (6, 2), strict=True)}
+    uses = {cells[0].cell_id: use(cells[0].cell_id, n_not_evaluated=1, lost_calls=(3,))}
+    uses[cells[1].cell_id] = use(cells[1].cell_id)
+    [row] = records(leak_types_table(grid_rows(cells, uses=uses, nel=nel), resampling=RESAMPLING), arm="none")
+    assert (row["per_run"], row["n_items"], row["n_runs_not_evaluated"], row["n_seeds"]) == (2.0, 2, 1, 2)
+
+
+def test_types_of_runs_that_all_lost_a_call_have_no_count():
+    nel = {NONE.cell_id: [count(NONE, "EMAIL_REAL", 2)], PAD.cell_id: [count(PAD, "EMAIL_REAL", 1)]}
+    table = types(nel, pad={"n_not_evaluated": 1, "lost_calls": (1,)})
+    [row] = records(table, arm="pad", item_type="EMAIL_REAL")
+    assert row["per_run"] != row["per_run"]
+    assert row["undefended_per_run"] == 2.0
+
+
+def test_every_row_says_how_many_calls_a_cell_made():
+    cells = (cell_of("none", seed=1), cell_of("none", seed=2))
+    items = {one.cell_id: items_of(one, [True]) for one in cells}
+    uses = {one.cell_id: use(one.cell_id, n_target_calls=n) for one, n in zip(cells, (8, 7), strict=True)}
+    table = leaks_table(grid_rows(cells, uses=uses, items=items), resampling=RESAMPLING)
+    assert set(table["calls_per_cell"]) == {7.5}
+
+
 def test_the_undefended_arm_is_compared_with_nothing():
     [row] = records(types({NONE.cell_id: [count(NONE, "EMAIL_REAL", 2)]}), arm="none")
     assert row["undefended_per_run"] != row["undefended_per_run"]

@@ -74,6 +74,7 @@ def certification(**changes):
         "arm": "lprag",
         "verdict": "certified",
         "reasons": None,
+        "calls_per_cell": 12.0,
         "n_undefended": 60,
         "n_undefended_recovered": 40,
         "n_undefended_not_evaluated": 0,
@@ -91,9 +92,9 @@ def certification(**changes):
 
 
 def test_a_certified_defense_is_said_with_its_numbers_on_both_sides():
-    assert verdict_sentences(certification()) == [
-        "lprag keeps canaries of the class person name from being recovered: 0 of 60 recovered, at most 0.049 (95 %), "
-        "against 40 of 60 without it."
+    assert verdict_sentences(certification(n_not_evaluated=1, n_undefended_not_evaluated=2)) == [
+        "lprag keeps canaries of the class person name from being recovered: 0 of 60 recovered, 1 not evaluated, at "
+        "most 0.049 (one-sided 95 % Clopper–Pearson upper bound), against 40 of 60 without it, 2 not evaluated."
     ]
 
 
@@ -106,7 +107,9 @@ def test_any_other_verdict_is_no_sentence_and_reads_not_certified(verdict):
 
 def test_a_case_that_was_not_run_shows_dashes_and_no_zero():
     numbers = [
-        name for name in certification().columns if name.startswith(("n_", "undef", "def", "p_", "least", "ret"))
+        name
+        for name in certification().columns
+        if name.startswith(("n_", "calls", "undef", "def", "p_", "least", "ret"))
     ]
     view = certification_view(certification(verdict="not_run", reasons="why", **dict.fromkeys(numbers)))
     assert {cell.text for cell in view.rows[0][4:]} == {"—"}
@@ -120,6 +123,7 @@ def effect(*, reported, sight):
                 "attack": "mi",
                 "metric": "mi_auc",
                 "where": "grid",
+                "calls_per_cell": 8.0,
                 "n": 10,
                 "n_not_evaluated": 0,
                 "baseline": 0.8,
@@ -150,11 +154,13 @@ def test_a_shift_that_the_metric_cannot_see_as_an_effect_is_words_and_no_differe
 def test_an_effect_that_the_metric_sees_is_a_signed_difference_with_its_interval():
     row = shown(effect(reported=True, sight="interpretable"))
     assert (row["difference"], row["interval"]) == ("−0.200", "−0.400 to −0.100")
+    assert row["calls a cell"] == "8"
 
 
 def types(rows):
     columns = ["corpus", "mode", "attack", "arm", "item_type", "strict", "per_run"]
-    return pd.DataFrame([dict(zip(columns, ("email", "m", *row), strict=True)) for row in rows])
+    table = pd.DataFrame([dict(zip(columns, ("email", "m", *row), strict=True)) for row in rows])
+    return table.assign(calls_per_cell=8.0, n_runs_not_evaluated=0)
 
 
 def test_types_stand_one_table_an_attack_with_a_column_an_arm():
@@ -174,6 +180,18 @@ def test_types_stand_one_table_an_attack_with_a_column_an_arm():
     ]
 
 
+def test_types_say_what_their_items_were_bought_with_and_how_many_runs_are_left_out():
+    table = types([("ps", arm, name, True, 1.0) for arm in ("none", "pad", "ca_dp") for name in ("URL", "NUMBER")])
+    table.loc[table["arm"] == "pad", ["calls_per_cell", "n_runs_not_evaluated"]] = (6.5, 1)
+    table.loc[table["arm"] == "ca_dp", ["calls_per_cell", "n_runs_not_evaluated"]] = (10.0, 2)
+    [(_, of_types)] = leak_types_views(table)
+    assert of_types.caption == (
+        "Different items of a run, by type and arm: ps, 6.5 to 10 calls a cell; 3 runs with a lost call are left out"
+    )
+    [(_, of_one)] = leak_types_views(types([("ps", "none", "URL", True, 1.0)]))
+    assert of_one.caption == "Different items of a run, by type and arm: ps, 8 calls a cell"
+
+
 def test_a_rate_of_nothing_says_so_instead_of_zero():
     row = {
         "corpus": "email",
@@ -182,6 +200,7 @@ def test_a_rate_of_nothing_says_so_instead_of_zero():
         "arm": "none",
         "kind": "all",
         "n_seeds": 1,
+        "calls_per_cell": 8.0,
         "n_items": 9,
         "n_not_evaluated": 9,
         "n_leaked": 0,

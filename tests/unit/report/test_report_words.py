@@ -18,6 +18,10 @@ def test_a_missing_rate_is_never_printed_as_zero(value: object) -> None:
     assert words.as_share(missing) == words.MISSING
 
 
+def test_a_mean_number_of_calls_has_a_decimal_only_where_it_needs_one() -> None:
+    assert [words.as_calls(value) for value in (8.0, 6.5, 10, None)] == ["8", "6.5", "10", words.MISSING]
+
+
 def test_one_sided_limits_print_as_bounds() -> None:
     assert words.as_interval(0.0, 0.0634, method="wilson_one_sided_upper") == "≤ 0.063"
     assert words.as_interval(0.5965, 1.0, method="wilson_one_sided_lower") == "≥ 0.597"

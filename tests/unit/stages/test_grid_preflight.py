@@ -21,9 +21,10 @@ from mragaudit.stages.targets import asked_parts
 REMOTE = {"backend": "openai_http", "model": "m", "sha256": None, "options": {"base_url": "ftp://nowhere"}}
 
 
-def _check(folder: Path, *targets: str, roles: dict[str, Any] | None = None, **grid: Any) -> None:
+def _check(folder: Path, *targets: str, roles: dict[str, Any] | None = None, **grid: Any) -> bool:
     settings = load_settings({"hook_audit": grid, "roles": roles or {}})
     check_run(settings, results=folder / "results", targets=targets)
+    return (folder / "results").is_dir()  # made where a run may start
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_targets_ask_for_parts_of_the_workflow(targets: tuple[str, ...], parts: 
 
 
 def test_the_default_grid_may_start(tmp_path: Path) -> None:
-    _check(tmp_path, "hook_audit")
+    assert _check(tmp_path, "hook_audit")
 
 
 @pytest.mark.parametrize(

@@ -15,21 +15,22 @@ CHAT = {"backend": "transformers", "model": "Qwen/Qwen3Guard-Gen-4B", "sha256": 
 CLASSIFIER = {"backend": "sequence_classifier", "model": "meta-llama/Llama-Prompt-Guard-2-86M", "sha256": None}
 
 
-def check(folder: Path, *, role: dict[str, Any], **judge: Any) -> None:
+def check(folder: Path, *, role: dict[str, Any], **judge: Any) -> bool:
     variants = {"variants": ["english"], "mode": "parse"}
     settings = load_settings({"judge": {**variants, **judge}, "roles": {"judge": role}})
     check_run(settings, results=folder / "results")
+    return (folder / "results").is_dir()  # made where a run may start
 
 
 @pytest.mark.parametrize("guard", ["qwen3guard", "llama_guard_3", "llama_guard_4"])
 def test_a_generative_guard_may_judge_with_and_without_documents(guard: str, tmp_path: Path) -> None:
     variants = ["english", "backtranslate", "multilingual", "oracle", "retrieved"]
-    check(tmp_path, role=CHAT, guard=guard, variants=variants)
+    assert check(tmp_path, role=CHAT, guard=guard, variants=variants)
 
 
 @pytest.mark.parametrize("mode", ["parse", "margin"])
 def test_prompt_guard_may_judge_by_class_and_by_margin(mode: str, tmp_path: Path) -> None:
-    check(tmp_path, role=CLASSIFIER, guard="prompt_guard_2", mode=mode)
+    assert check(tmp_path, role=CLASSIFIER, guard="prompt_guard_2", mode=mode)
 
 
 @pytest.mark.parametrize(

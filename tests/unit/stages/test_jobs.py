@@ -36,6 +36,19 @@ def test_a_job_writes_what_it_asked_and_what_it_counted(tmp_path: Path) -> None:
     assert metrics.inside_seconds + metrics.load_seconds <= metrics.stage_seconds + 0.002
 
 
+def test_a_model_that_two_roles_share_is_loaded_and_counted_once(tmp_path: Path) -> None:
+    with ModelJob(stage="generate", run="r", shard="all", threads=1, results=tmp_path) as job:
+        generator = job.caller("generator", ROLE)
+        attacker = job.share("attacker", generator)
+        generator.generate([REQUEST], trials=["t"])
+        attacker.generate([REQUEST], trials=["u"])
+        job.finish(n_expected=2, n_actual=2, n_not_evaluated=0)
+    metrics = msgspec.json.decode((tmp_path / "r/metrics/generate.all.json").read_bytes(), type=JobMetrics)
+    assert metrics.models["attacker"] == metrics.models["generator"]
+    assert (metrics.calls.n_requests, metrics.calls.n_made) == (2, 1)
+    assert [path.name for path in (tmp_path / "r" / "journal").iterdir()] == ["generate.all.jsonl"]
+
+
 def test_a_shards_journal_stands_below_the_run(tmp_path: Path) -> None:
     _run(tmp_path, shard="1-of-2")
     assert (tmp_path / "r" / "journal" / "generate.1-of-2.jsonl").stat().st_size > 0

@@ -15,8 +15,9 @@ from mragaudit.stages.preflight import check_run
 EXAMPLE = Path(__file__).parents[3] / "resources" / "examples" / "corpus.jsonl"
 
 
-def _check(folder: Path, **config: Any) -> None:
+def _check(folder: Path, **config: Any) -> bool:
     check_run(load_settings(config), results=folder / "results")
+    return (folder / "results").is_dir()  # made where a run may start
 
 
 def test_the_default_run_may_start(tmp_path: Path) -> None:
@@ -78,7 +79,7 @@ def test_a_model_that_can_only_translate_is_refused_for_other_roles(role: str, t
 
 
 def test_a_translation_model_that_is_not_on_this_machine_stops_no_dry_run(tmp_path: Path) -> None:
-    _check(tmp_path, roles={"translator": NLLB, "back_translator": NLLB})
+    assert _check(tmp_path, roles={"translator": NLLB, "back_translator": NLLB})
 
 
 def test_a_language_without_a_code_is_named_before_a_translation_model_is_loaded(tmp_path: Path) -> None:
