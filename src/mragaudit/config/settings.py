@@ -200,7 +200,12 @@ class Statistics(Section):
     """Intervals and tests."""
 
     resamples: int = Field(5000, ge=100, description="bootstrap resamples")
-    confidence: float = Field(0.95, gt=0.5, lt=1, description="level of every interval")
+    confidence: float = Field(
+        0.95,
+        gt=0.5,
+        lt=1,
+        description="level of every interval; certification and the check of a split keep 0.95",
+    )
 
 
 class Role(Section):

@@ -34,7 +34,7 @@ STAGE_KEYS: dict[str, tuple[str, ...]] = {
     "generate": ("seed", "resources", "languages", "generate", "noise", "roles.generator"),
     "score": ("resources", "languages", "judge", "filter", "shards"),
     "aggregate": ("seed", "resources", "languages", "judge", "filter", "retrieve", "queries", "statistics"),
-    "figures": ("resources", "languages", "judge", "filter", "roles"),
+    "figures": ("resources", "languages", "judge", "filter", "roles", "statistics.confidence"),
     "monitor_traffic": (
         *("seed", "resources", "languages", "monitor.settings", "monitor.traffic", "monitor.development_seeds"),
         *("monitor.check_seeds", "monitor.days", "monitor.users_per_seed", "monitor.attackers_per_seed"),

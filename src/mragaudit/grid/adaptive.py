@@ -17,6 +17,7 @@ from mragaudit.errors import ConfigError, DataError
 from mragaudit.grid.recovery import count_share
 from mragaudit.records.grid import Cell, ItemOutcome
 from mragaudit.records.grid_findings import AdaptiveRow, ShareCount
+from mragaudit.stats.intervals import CONFIDENCE
 from mragaudit.stats.permutation import MIN_SEEDS, sign_flip
 
 MIN_DEVELOPMENT_SEEDS = 2
@@ -46,6 +47,8 @@ class Contest:
     budget: int
     development_seeds: tuple[int, ...]
     test_seeds: tuple[int, ...]
+    confidence: float = CONFIDENCE
+    """Level of the limits of every share."""
 
     def __post_init__(self) -> None:
         if len(set(self.development_seeds)) < MIN_DEVELOPMENT_SEEDS:
@@ -131,20 +134,22 @@ def _row(corpus: str, arm: str, *, own: Mapping[tuple[str, int], AttackRun], con
     bounded = msgspec.structs.replace(
         row,
         chosen=chosen,
-        lower_bound=_recovered(tested),
-        upper_bound=count_share(_items(tested), lambda outcome: outcome.in_context),
+        lower_bound=_recovered(tested, confidence=contest.confidence),
+        upper_bound=count_share(_items(tested), lambda outcome: outcome.in_context, confidence=contest.confidence),
     )
-    return _with_lift(bounded, _paired(own, chosen, contest), own=own)
+    return _with_lift(bounded, _paired(own, chosen, contest), own=own, confidence=contest.confidence)
 
 
-def _with_lift(row: AdaptiveRow, pairs: Sequence[float], *, own: Mapping[tuple[str, int], AttackRun]) -> AdaptiveRow:
+def _with_lift(
+    row: AdaptiveRow, pairs: Sequence[float], *, own: Mapping[tuple[str, int], AttackRun], confidence: float
+) -> AdaptiveRow:
     if not pairs:
         reason = f"the fixed attack {row.fixed} was not evaluated on every test seed"
         return msgspec.structs.replace(row, reason=reason)
     test = sign_flip(pairs) if len(pairs) >= MIN_SEEDS else None
     return msgspec.structs.replace(
         row,
-        fixed_share=_recovered([own[row.fixed, seed] for seed in row.test_seeds]),
+        fixed_share=_recovered([own[row.fixed, seed] for seed in row.test_seeds], confidence=confidence),
         lift=fmean(pairs),
         lift_by_seed=tuple(pairs),
         p_value=test.p_value if test else None,
@@ -179,7 +184,10 @@ def _items(runs: Iterable[AttackRun]) -> list[ItemOutcome]:
     return [outcome for run in runs for outcome in run.outcomes]
 
 
-def _recovered(runs: Iterable[AttackRun]) -> ShareCount:
+def _recovered(runs: Iterable[AttackRun], *, confidence: float = CONFIDENCE) -> ShareCount:
     return count_share(
-        _items(runs), lambda row: row.exact or row.derived, unknown=lambda row: row.not_evaluated is not None
+        _items(runs),
+        lambda row: row.exact or row.derived,
+        unknown=lambda row: row.not_evaluated is not None,
+        confidence=confidence,
     )

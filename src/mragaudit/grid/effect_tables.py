@@ -12,14 +12,16 @@ from mragaudit.tables.frames import Row, frame
 
 CallsOfEffect = Mapping[tuple[str, str, str], float]
 """Arm, attack and where → target calls of one of the cells, on the average."""
+MEASURED = ("n", "n_not_evaluated", "baseline", "defended", "difference")
+LIMITS = ("ci_low", "ci_high", "ci_method", "ci_level")
 EFFECT_COLUMNS = (
-    *("arm", "attack", "metric", "where", "n", "n_not_evaluated", "baseline", "defended", "difference"),
-    *("ci_low", "ci_high", "ci_method", "identical", "calls_per_cell"),
+    *("arm", "attack", "metric", "where", *MEASURED, *LIMITS, "identical", "calls_per_cell"),
     *("sight", "reported_as_effect", "words"),
 )
+COMPARED = ("n", "n_not_evaluated", "difference", *LIMITS)
 PREDICTION_COLUMNS = (
-    *("arm", "attack", "metric", "where", "expectation", "movement", "outcome", "n", "n_not_evaluated"),
-    *("difference", "ci_low", "ci_high", "ci_method", "tolerance", "calls_per_cell", "words"),
+    *("arm", "attack", "metric", "where", "expectation", "movement", "outcome", *COMPARED),
+    *("tolerance", "calls_per_cell", "words"),
 )
 
 
@@ -41,7 +43,7 @@ def _effect_row(effect: Effect, cell: Cell, calls: CallsOfEffect) -> Row:
         "attack": effect.attack,
         "metric": effect.metric,
         "where": effect.cell,
-        **{name: getattr(effect, name) for name in EFFECT_COLUMNS[4:13]},
+        **{name: getattr(effect, name) for name in (*MEASURED, *LIMITS, "identical")},
         "calls_per_cell": _calls_of(effect, calls),
         "sight": cell.sight,
         "reported_as_effect": cell.reported_as_effect,
@@ -58,7 +60,7 @@ def effects_of(table: pd.DataFrame) -> Iterator[Effect]:
             attack=row["attack"],
             metric=row["metric"],
             cell=row["where"] or "",
-            **{name: row[name] for name in ("baseline", "defended", "difference", "ci_low", "ci_high")},
+            **{name: row[name] for name in ("baseline", "defended", "difference", "ci_low", "ci_high", "ci_level")},
             ci_method=row["ci_method"] or "",
             n=int(row["n"]),
             n_not_evaluated=int(row["n_not_evaluated"]),
@@ -73,7 +75,7 @@ def predictions_table(scores: PredictionScores, *, calls: CallsOfEffect) -> pd.D
 
 def _prediction_row(one: ScoredPrediction, scores: PredictionScores, calls: CallsOfEffect) -> Row:
     effect = one.effect
-    measured = {} if effect is None else {name: getattr(effect, name) for name in PREDICTION_COLUMNS[7:13]}
+    measured = {} if effect is None else {name: getattr(effect, name) for name in COMPARED}
     return {
         "arm": one.prediction.defense,
         "attack": one.prediction.attack,

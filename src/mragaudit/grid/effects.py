@@ -71,6 +71,7 @@ def _effect(metric: str, group: Group, rows: GridRows, *, label: str, resampling
         ci_low=interval.low,
         ci_high=interval.high,
         ci_method=interval.method,
+        ci_level=resampling.confidence,
         n=len(before),
         n_not_evaluated=len(defended.keys() | baseline.keys()) - len(before),
         identical=bool(before) and _identical(metric, group, rows),

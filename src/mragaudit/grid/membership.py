@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-import numpy as np
 
 from mragaudit.errors import DataError
 from mragaudit.grid.recovery import count_share
+from mragaudit.grid.resampling import Resampling
 from mragaudit.records.grid import CandidateScore, Cell, SplitCheck
 from mragaudit.records.grid_findings import MembershipRow
 from mragaudit.stats.auc import auc_difference, folded_auc, pairwise_auc, true_positive_rate
-from mragaudit.stats.bootstrap import RESAMPLES
 
 HIGHER_FPR, LOWER_FPR = 0.05, 0.01
 
@@ -22,8 +21,7 @@ def membership_row(
     scores: Sequence[CandidateScore],
     *,
     check: SplitCheck,
-    generator: np.random.Generator,
-    resamples: int = RESAMPLES,
+    resampling: Resampling,
 ) -> MembershipRow:
     """Return what the scores of one cell say about membership.
 
@@ -34,10 +32,10 @@ def membership_row(
         raise DataError(f"cell {cell.cell_id} is of {cell.realisation}, its split check of {check.realisation}")
     if not scores:
         raise DataError(f"cell {cell.cell_id} has no score of a candidate; run its scoring")
-    row = _counts(cell, scores, check=check)
+    row = _counts(cell, scores, check=check, confidence=resampling.confidence)
     if check.verdict == "rejected":
         return row
-    return _with_numbers(row, scores, generator=generator, resamples=resamples)
+    return _with_numbers(row, scores, resampling=resampling)
 
 
 def _sides(scores: Sequence[CandidateScore]) -> tuple[list[CandidateScore], list[CandidateScore]]:
@@ -46,7 +44,7 @@ def _sides(scores: Sequence[CandidateScore]) -> tuple[list[CandidateScore], list
     return [row for row in rows if row.member], [row for row in rows if not row.member]
 
 
-def _counts(cell: Cell, scores: Sequence[CandidateScore], *, check: SplitCheck) -> MembershipRow:
+def _counts(cell: Cell, scores: Sequence[CandidateScore], *, check: SplitCheck, confidence: float) -> MembershipRow:
     members, others = _sides(scores)
     missing = [sum(row.score is None for row in side) for side in (members, others)]
     return MembershipRow(
@@ -60,29 +58,37 @@ def _counts(cell: Cell, scores: Sequence[CandidateScore], *, check: SplitCheck) 
         n_non_members=len(others) - missing[1],
         members_not_evaluated=missing[0],
         non_members_not_evaluated=missing[1],
-        recall=count_share(members, lambda row: row.retrieved is True, unknown=lambda row: row.retrieved is None),
+        recall=count_share(
+            members,
+            lambda row: row.retrieved is True,
+            unknown=lambda row: row.retrieved is None,
+            confidence=confidence,
+        ),
     )
 
 
-def _with_numbers(
-    row: MembershipRow, scores: Sequence[CandidateScore], *, generator: np.random.Generator, resamples: int
-) -> MembershipRow:
+def _with_numbers(row: MembershipRow, scores: Sequence[CandidateScore], *, resampling: Resampling) -> MembershipRow:
     members, others = _sides(scores)
     own = [one.score for one in members], [one.score for one in others]
-    found = pairwise_auc(*own, generator=generator, resamples=resamples)
+    generator, resamples, confidence = resampling.generator(), resampling.resamples, resampling.confidence
+    found = pairwise_auc(*own, generator=generator, resamples=resamples, confidence=confidence)
     folded = folded_auc(*own, generator=generator)
-    at_5, at_1 = (true_positive_rate(*own, fpr_share=share).tpr for share in (HIGHER_FPR, LOWER_FPR))
+    at_5, at_1 = (
+        true_positive_rate(*own, fpr_share=share, confidence=confidence).tpr for share in (HIGHER_FPR, LOWER_FPR)
+    )
     control = pairwise_auc(
         [one.control_score for one in members],
         [one.control_score for one in others],
         generator=generator,
         resamples=resamples,
+        confidence=confidence,
     )
     beyond = auc_difference(
         [(one.score, one.control_score) for one in members],
         [(one.score, one.control_score) for one in others],
         generator=generator,
         resamples=resamples,
+        confidence=confidence,
     )
     return msgspec.structs.replace(
         row,

@@ -45,6 +45,7 @@ def auc_effect(
         ci_low=found.low,
         ci_high=found.high,
         ci_method=found.method,
+        ci_level=resampling.confidence,
         n=len(known) if evaluated else 0,
         n_not_evaluated=len(pairs) - len(known),
         identical=found.rate == 0.0 and all(new == old for _, new, old in known),

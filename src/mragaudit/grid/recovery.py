@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from mragaudit.errors import DataError
 from mragaudit.grid.rows import GridRows
 from mragaudit.records.grid import Cell, ItemKind, ItemOutcome
 from mragaudit.records.grid_findings import RecoveryRow, ShareCount
-from mragaudit.stats.intervals import clopper_pearson
+from mragaudit.stats.intervals import CONFIDENCE, clopper_pearson
 
 T = TypeVar("T")
 
@@ -116,7 +117,11 @@ def _canary(rows: Sequence[ItemOutcome]) -> Canary:
 
 
 def count_share(
-    rows: Iterable[T], found: Callable[[T], bool], *, unknown: Callable[[T], bool] | None = None
+    rows: Iterable[T],
+    found: Callable[[T], bool],
+    *,
+    unknown: Callable[[T], bool] | None = None,
+    confidence: float = CONFIDENCE,
 ) -> ShareCount:
     """Return how many were found of those for which it is known, with two-sided Clopper-Pearson limits.
 
@@ -126,7 +131,7 @@ def count_share(
     given = list(rows)
     known = [row for row in given if unknown is None or not unknown(row)]
     k = sum(map(found, known))
-    limits = clopper_pearson(k, len(known), side="two")
+    limits = clopper_pearson(k, len(known), side="two", confidence=confidence)
     return ShareCount(
         k=k,
         n=len(known),
@@ -138,18 +143,20 @@ def count_share(
     )
 
 
-def recovery_rows(runs: Iterable[CanaryRun]) -> list[RecoveryRow]:
+def recovery_rows(runs: Iterable[CanaryRun], *, confidence: float = CONFIDENCE) -> list[RecoveryRow]:
     """Return one row for each class and arm, pooled over seeds, sorted by class and arm.
+
+    `confidence` is the level of all limits.
 
     Raises DataError when the seeds of an arm were attacked in different ways.
     """
     groups: dict[tuple[ItemKind, str], list[CanaryRun]] = defaultdict(list)
     for run in runs:
         groups[run.canary_class, run.arm].append(run)
-    return [_row(group) for _, group in sorted(groups.items())]
+    return [_row(group, confidence=confidence) for _, group in sorted(groups.items())]
 
 
-def _row(group: Sequence[CanaryRun]) -> RecoveryRow:
+def _row(group: Sequence[CanaryRun], *, confidence: float) -> RecoveryRow:
     first = group[0]
     if len({run.attacks for run in group}) != 1:
         raise DataError(
@@ -157,18 +164,19 @@ def _row(group: Sequence[CanaryRun]) -> RecoveryRow:
         )
     planted = [canary for run in group for canary in run.planted]
     controls = [canary for run in group for canary in run.canaries if not canary.planted]
+    share = partial(count_share, confidence=confidence)
     return RecoveryRow(
         canary_class=first.canary_class,
         arm=first.arm,
         attacks=first.attacks,
         seeds=tuple(sorted(run.seed for run in group)),
-        exact=count_share(planted, _exact, unknown=_incomplete),
-        normalised=count_share(planted, lambda canary: canary.normalised, unknown=_incomplete),
-        derived=count_share(planted, lambda canary: canary.derived, unknown=_incomplete),
-        given_retrieved=count_share((row for row in planted if row.retrieved), _exact, unknown=_incomplete),
-        retrieved=count_share(planted, lambda canary: canary.retrieved),
-        in_context=count_share(planted, lambda canary: canary.in_context),
-        controls=count_share(controls, _in_any_way, unknown=_unknown_control),
+        exact=share(planted, _exact, unknown=_incomplete),
+        normalised=share(planted, lambda canary: canary.normalised, unknown=_incomplete),
+        derived=share(planted, lambda canary: canary.derived, unknown=_incomplete),
+        given_retrieved=share((row for row in planted if row.retrieved), _exact, unknown=_incomplete),
+        retrieved=share(planted, lambda canary: canary.retrieved),
+        in_context=share(planted, lambda canary: canary.in_context),
+        controls=share(controls, _in_any_way, unknown=_unknown_control),
     )
 
 

@@ -17,6 +17,7 @@ from mragaudit.hookaudit.attacks import Attack, AttackMap
 from mragaudit.hookaudit.matrix import ORDER, ActiveHooks, cell, named_hooks
 from mragaudit.hookaudit.metrics import Metric, MetricMap, Sight
 from mragaudit.hookaudit.verdicts import Hook
+from mragaudit.stats.intervals import CONFIDENCE
 
 Expectation = Literal["expected_to_move", "indirect", "nuisance", "not_observable"]
 Movement = Literal["moved_up", "moved_down", "not_moved", "unclear", "not_evaluated", "not_run"]
@@ -75,6 +76,8 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ci_high: float | None
     ci_method: str
     """Name of the interval of the difference; empty where there is none."""
+    ci_level: float = CONFIDENCE
+    """Confidence level of the limits."""
     n: int
     """Units evaluated in both arms."""
     n_not_evaluated: int

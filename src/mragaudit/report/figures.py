@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from mragaudit.report.flow import NO_GUARD, NOT_EVALUATED, Flow, flows, select, values_of
 from mragaudit.report.model import Finding, Language, PublishedFigures
 from mragaudit.report.words import STAGE_WORDS
-from mragaudit.stats.intervals import conditional_rates
+from mragaudit.stats.intervals import CONFIDENCE, conditional_rates
 from mragaudit.tables.funnel import ESCAPED, stage_order
 
 BLUE, SKY, GREEN, ORANGE, RED, GREY = "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#DDDDDD"
@@ -69,6 +69,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     """Query sources, one row of panels each; `[None]` where the tables do not tell."""
     judge: str
     output_filter: str
+    confidence: float
     published: PublishedFigures | None
 
 
@@ -76,13 +77,14 @@ def draw_figures(
     tables: Mapping[str, pd.DataFrame],
     languages: Sequence[Language],
     *,
+    confidence: float = CONFIDENCE,
     published: PublishedFigures | None = None,
     default_judge: str = "english",
     default_filter: str = "regex_ascii",
 ) -> dict[str, str]:
     """Return the figures as SVG text: funnel, leak_rates, judges, retrieval, translation.
 
-    Bars of F1 and F3 carry two-sided 95 % Wilson intervals from the tables' counts. Where the tables keep
+    Bars of F1 and F3 carry two-sided Wilson intervals of that level from the tables' counts. Where the tables keep
     query sources apart, each source has its own row of panels. A cell with n = 0 has no bar but
     the words `n = 0`.
     """
@@ -93,6 +95,7 @@ def draw_figures(
         sources=found or [None],
         judge=default_judge,
         output_filter=default_filter,
+        confidence=confidence,
         published=published,
     )
     with mpl.rc_context(STYLE):
@@ -204,7 +207,7 @@ def _rate_bars(ax: Axes, scene: Scene, *, table: pd.DataFrame) -> None:
     rows = select(table, pii_group="unstructured").set_index("lang").reindex(scene.langs)
     leaked = rows["n_leaked"].fillna(0).to_numpy(dtype=np.float64)
     n = (rows["n_documents"] - rows["n_not_evaluated"]).fillna(0).to_numpy(dtype=np.float64)
-    cells = conditional_rates(leaked, n)
+    cells = conditional_rates(leaked, n, confidence=scene.confidence)
     place = np.arange(len(scene.langs), dtype=np.float64)
     ax.bar(place, np.nan_to_num(cells.rate), width=0.62, color=SKY, edgecolor="#444444", linewidth=0.6)
     _whiskers(ax, place, low=cells.low, high=cells.high, rate=cells.rate)

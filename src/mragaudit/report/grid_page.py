@@ -15,6 +15,7 @@ from mragaudit.hookaudit.metrics import MetricMap
 from mragaudit.hookaudit.predictions import PredictionScores
 from mragaudit.hookaudit.probe.records import Observation
 from mragaudit.report import grid_views as views
+from mragaudit.report import words
 from mragaudit.report.grid_figures import draw_canaries, draw_leak_types
 from mragaudit.report.hooks_page import hooks_style
 from mragaudit.report.hooks_views import hooks_view, matrix_view
@@ -29,6 +30,8 @@ class GridReport(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     run: str
     tables: Mapping[str, pd.DataFrame]
+    confidence: float
+    """Level of the tables' intervals."""
     inventory: Inventory
     observations: tuple[Observation, ...] | None
     not_probed: str
@@ -45,9 +48,15 @@ class GridReport(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 def render_grid(report: GridReport) -> str:
     """Return the whole page; the same input gives the same bytes. Free text can reach it as text only."""
+    with words.interval_level(report.confidence):
+        return _page(report)
+
+
+def _page(report: GridReport) -> str:
     style, tables = hooks_style(), report.tables
     content = {
         "report": report,
+        "level": words.as_level(),
         "policy": content_policy(style=style, script=""),
         "style": Markup(style),  # noqa: S704 - our own files
         "figure_uri": {name: image_uri(svg) for name, svg in _figures(tables).items()},

@@ -9,6 +9,7 @@ import pandas as pd
 
 from mragaudit.report import words
 from mragaudit.report.tables import Column, Row, TableView, count_column, rate_columns, share_column, text_column, view
+from mragaudit.stats.intervals import CONFIDENCE
 
 UNDEFENDED = "none"
 STRICT_NAMES = {True: "counts", False: "does not count"}
@@ -59,16 +60,17 @@ def signed_limits_column(header: str, prefix: str) -> Column:
     )
 
 
-def method_column(header: str, key: str) -> Column:
-    """Return a column of names of intervals and tests, in words."""
-    return Column(header=header, show=lambda row: words.method_in_words(row[key]), numeric=False)
+def method_column(header: str, key: str, *, confidence: float | None = None) -> Column:
+    """Return a column of names of intervals and tests, in words; a given level is not that of the page."""
+    return Column(header=header, show=lambda row: words.method_in_words(row[key], confidence=confidence), numeric=False)
 
 
 WHERE = (text_column("corpus", "corpus"), text_column("mode", "mode"))
 ARM = text_column("arm", "arm")
 ATTACK = text_column("attack", "attack")
 SEEDS = count_column("seeds", "n_seeds")
-CERTIFIED_BOUND = words.METHOD_WORDS["clopper_pearson_one_sided_upper"]
+# Criteria of certification and of a split are of one level, whatever that of the tables.
+CERTIFIED_BOUND = words.method_in_words("clopper_pearson_one_sided_upper", confidence=CONFIDENCE)
 CALLS = Column(header="calls a cell", show=lambda row: words.as_calls(row["calls_per_cell"]))
 
 
@@ -236,7 +238,7 @@ def splits_view(table: pd.DataFrame) -> TableView:
         count_column("non-members", "n_non_members"),
         share_column("blind AUC", "auc"),
         share_column("lower bound", "low"),
-        method_column("kind of bound", "interval"),
+        method_column("kind of bound", "interval", confidence=CONFIDENCE),
         text_column("verdict", "verdict"),
         text_column("reason", "reason"),
     ]

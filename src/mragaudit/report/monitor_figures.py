@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mragaudit.report.figures import BLUE, GREEN, INK, ORANGE, RED, STYLE, svg_text
+from mragaudit.report.words import as_level
 
 Floats = npt.NDArray[np.float64]
 SIGNAL_STYLE: Mapping[str, tuple[str, str]] = {
@@ -139,7 +140,7 @@ def draw_languages(languages: pd.DataFrame) -> str:
         _dots(left, languages, names=("target_found_rate", "target_found_ci_low", "target_found_ci_high"))
         left.set_xlim(0.0, 1.04)
         left.set_title("targets found", loc="left")
-        left.set_xlabel("share of documents, two-sided 95 % Wilson")
+        left.set_xlabel(f"share of documents, two-sided {as_level()} Wilson")
         _dots(middle, languages, names=("documents_median", "documents_ci_low", "documents_ci_high"))
         middle.set_title("documents before throttling", loc="left")
         _dots(right, languages, names=("hours_median", "hours_ci_low", "hours_ci_high"))

@@ -9,6 +9,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from mragaudit.report import monitor_views as views
+from mragaudit.report import words
 from mragaudit.report.monitor_figures import Timeline, draw_curves, draw_languages, draw_timelines
 from mragaudit.report.page import content_policy, environment, image_uri, template_text
 
@@ -18,6 +19,8 @@ class MonitorReport(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     run: str
     tables: Mapping[str, pd.DataFrame]
+    confidence: float
+    """Level of the tables' intervals."""
     timelines: Sequence[Timeline]
     settings_summary: Sequence[tuple[str, str]]
     profiles: Sequence[tuple[str, str]]
@@ -28,6 +31,11 @@ class MonitorReport(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 def render_monitor(report: MonitorReport) -> str:
     """Return the whole page; the same input gives the same bytes. Free text can reach it as text only."""
+    with words.interval_level(report.confidence):
+        return _page(report)
+
+
+def _page(report: MonitorReport) -> str:
     style = template_text("report.css")
     tables = report.tables
     curves, alarms = tables["curves"], tables["false_alarms"]
@@ -40,6 +48,7 @@ def render_monitor(report: MonitorReport) -> str:
     }
     content = {
         "report": report,
+        "level": words.as_level(),
         "policy": content_policy(style=style, script=""),
         "style": Markup(style),  # noqa: S704 - our own file
         "figure_uri": {name: image_uri(svg) for name, svg in figures.items()},

@@ -52,7 +52,7 @@ def rate(header: str, *, total: str, prefix: str = "") -> list[Column]:
         low, high = row[f"{prefix}ci_low"], row[f"{prefix}ci_high"]
         return words.as_interval(low, high, method=row[f"{prefix}ci_method"])
 
-    return [Column(header=header, show=share), Column(header="95 % Wilson", show=limits)]
+    return [Column(header=header, show=share), Column(header=f"{words.as_level()} Wilson", show=limits)]
 
 
 def median(header: str, name: str, *, digits: int = 1) -> Column:
@@ -87,7 +87,7 @@ def detection_view(detection: pd.DataFrame) -> TableView:
     ]
     caption = (
         "Composite, configured thresholds, check seeds. Unit: the attacker, with all accounts. Medians over attackers "
-        "with 95 % limits between order statistics (none below 6 attackers)."
+        f"with {words.as_level()} limits between order statistics (none below 6 attackers)."
     )
     return view(rows, columns, caption=caption)
 
@@ -129,7 +129,7 @@ def alarms_view(alarms: pd.DataFrame, *, settings: str, by_signal: bool = False)
     ]
     caption = (
         f"Thresholds: {settings}. A false alarm: a query of a benign user at which throttling begins or an alert goes "
-        "out. Upper bound: one-sided 95 % exact Poisson of alarms a user-month."
+        f"out. Upper bound: one-sided {words.as_level()} exact Poisson of alarms a user-month."
     )
     return view(rows, columns, caption=caption)
 
@@ -151,13 +151,13 @@ def recommendation_view(recommendation: pd.DataFrame) -> TableView:
         decimal("bound of the worst profile", "upper_worst_profile"),
         count("attackers", "n_attackers"),
         count("throttled", "n_detected"),
-        Column(header="share, 95 % Wilson", show=_share_with_limits),
+        Column(header=f"share, {words.as_level()} Wilson", show=_share_with_limits),
         median("documents before", "documents"),
     ]
     caption = (
         "Chosen on the development seeds: of the settings under which the upper bound of every benign profile keeps "
         "the budget, the one that throttles most attackers, then after fewest documents. Roles granted. Budget and "
-        "bounds: false alarms a user-month, one-sided 95 % exact Poisson."
+        f"bounds: false alarms a user-month, one-sided {words.as_level()} exact Poisson."
     )
     return view(rows, columns, caption=caption)
 
@@ -207,7 +207,10 @@ def throttling_view(throttling: pd.DataFrame) -> TableView:
         median("hours, open", "hours_open", digits=1),
         median("hours, closed", "hours_closed", digits=1),
     ]
-    caption = "Medians over attackers with 95 % limits between order statistics; configured thresholds, check seeds."
+    caption = (
+        f"Medians over attackers with {words.as_level()} limits between order statistics; configured thresholds, check "
+        "seeds."
+    )
     return view(throttling, columns, caption=caption)
 
 
@@ -248,7 +251,7 @@ def collections_view(collections: pd.DataFrame) -> TableView:
         median("hours", "hours", digits=1),
         count("alerts", "n_alerts"),
         decimal("a group-month", "alerts_per_group_month"),
-        Column(header="95 % Poisson", show=_alert_limits),
+        Column(header=f"{words.as_level()} Poisson", show=_alert_limits),
     ]
     caption = "Alerts about all users of a tenant together. They never throttle. Unit: the tenant."
     return view(collections[collections["part"] != "development"], columns, caption=caption)
@@ -280,7 +283,7 @@ def _missed(rows: pd.DataFrame) -> Iterator[str]:
         name, taken = str(row["profile"]).replace("_", " "), as_decimal(row["documents_median"], digits=1)
         yield (
             f"{name} ({row['lang']}): {int(row['n_detected'])} of {known} throttled "
-            f"(two-sided 95 % Wilson {limits}), {taken} documents taken (median)."
+            f"(two-sided {words.as_level()} Wilson {limits}), {taken} documents taken (median)."
         )
 
 

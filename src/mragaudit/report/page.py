@@ -26,9 +26,15 @@ def render(report: ReportInput) -> str:
     Raises DataError when the report says that it is masked and a planted value is not.
     """
     require_masked(report)
+    with words.interval_level(report.noise.confidence):
+        return _page(report)
+
+
+def _page(report: ReportInput) -> str:
     style, script = template_text("report.css"), template_text("report.js")
     content = {
         "report": report,
+        "level": words.as_level(),
         "policy": content_policy(style=style, script=script),
         "style": Markup(style),  # noqa: S704 - our own file
         "script": Markup(script),  # noqa: S704 - our own file

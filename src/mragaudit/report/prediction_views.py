@@ -161,4 +161,4 @@ def _interval(effect: Effect) -> str:
     if effect.ci_low is None:
         return words.MISSING
     limits = words.as_signed_interval(effect.ci_low, effect.ci_high)
-    return f"{limits} ({words.method_in_words(effect.ci_method)})"
+    return f"{limits} ({words.method_in_words(effect.ci_method, confidence=effect.ci_level)})"

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
+
+from mragaudit.stats.intervals import CONFIDENCE
 
 MISSING = "—"
 SHOWN_CHARS = 20_000  # a longer text would make the page slow; its full length is printed beside
 
 METHOD_WORDS = {
-    "bootstrap_document": "95 % percentile bootstrap over documents",
-    "bootstrap_paired": "95 % paired bootstrap over documents",
-    "wilson_one_sided_upper": "one-sided 95 % Wilson upper bound",
-    "wilson_one_sided_lower": "one-sided 95 % Wilson lower bound",
-    "wilson_two_sided": "two-sided 95 % Wilson",
-    "bootstrap_two_sample": "95 % percentile bootstrap over members and over non-members",
-    "permutation_one_sided_lower": "one-sided 95 % lower bound by dealing documents anew",
-    "clopper_pearson_pairs": "one-sided 95 % Clopper–Pearson bound over disjoint pairs",
-    "clopper_pearson": "two-sided 95 % Clopper–Pearson",
-    "clopper_pearson_one_sided_upper": "one-sided 95 % Clopper–Pearson upper bound",
-    "clopper_pearson_one_sided_lower": "one-sided 95 % Clopper–Pearson lower bound",
+    "bootstrap_document": "{level} percentile bootstrap over documents",
+    "bootstrap_paired": "{level} paired bootstrap over documents",
+    "wilson_one_sided_upper": "one-sided {level} Wilson upper bound",
+    "wilson_one_sided_lower": "one-sided {level} Wilson lower bound",
+    "wilson_two_sided": "two-sided {level} Wilson",
+    "bootstrap_two_sample": "{level} percentile bootstrap over members and over non-members",
+    "permutation_one_sided_lower": "one-sided {level} lower bound by dealing documents anew",
+    "clopper_pearson_pairs": "one-sided {level} Clopper–Pearson bound over disjoint pairs",
+    "clopper_pearson": "two-sided {level} Clopper–Pearson",
+    "clopper_pearson_one_sided_upper": "one-sided {level} Clopper–Pearson upper bound",
+    "clopper_pearson_one_sided_lower": "one-sided {level} Clopper–Pearson lower bound",
     "mcnemar_exact": "exact McNemar over documents",
-    "poisson_exact_one_sided_upper": "one-sided 95 % exact Poisson upper bound",
-    "poisson_exact_two_sided": "two-sided 95 % exact Poisson",
-    "median_order_statistics": "95 % between order statistics",
+    "poisson_exact_one_sided_upper": "one-sided {level} exact Poisson upper bound",
+    "poisson_exact_two_sided": "two-sided {level} exact Poisson",
+    "median_order_statistics": "{level} between order statistics",
 }
 STAGE_WORDS = {
     "queried": "not asked",
@@ -36,9 +41,25 @@ STAGE_WORDS = {
     "escaped": "escaped",
     "not evaluated": "not evaluated",
 }
+_LEVEL = ContextVar("level of the page's intervals", default=CONFIDENCE)
 _VISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs"})
 _JOINERS = frozenset("\u200c\u200d\u00ad")  # Persian, Arabic and Indic spelling needs the joiners
 _LAYOUT = frozenset("\n\t")
+
+
+@contextmanager
+def interval_level(confidence: float) -> Iterator[None]:
+    """Have the words of a page say this level of its intervals; the published one where nobody says another."""
+    before = _LEVEL.set(confidence)
+    try:
+        yield
+    finally:
+        _LEVEL.reset(before)
+
+
+def as_level(confidence: float | None = None) -> str:
+    """Return a level in words, `95 %`; without one that of the page."""
+    return f"{100 * (_LEVEL.get() if confidence is None else confidence):.6g} %"
 
 
 def is_missing(value: Any) -> bool:
@@ -84,9 +105,9 @@ def as_interval(low: Any, high: Any, *, method: Any) -> str:
     """Return the limits as the method means them: `≤ 0.063` one-sided, `0.775 to 0.975` two-sided."""
     if is_missing(low) or is_missing(high):
         return MISSING
-    if method == "wilson_one_sided_upper":
+    if str(method).endswith("one_sided_upper"):
         return f"≤ {as_share(high)}"
-    if method == "wilson_one_sided_lower":
+    if str(method).endswith("one_sided_lower"):
         return f"≥ {as_share(low)}"
     return f"{as_share(low)} to {as_share(high)}"
 
@@ -105,9 +126,14 @@ def as_number(value: Any) -> str:
     return f"{float(value):.3f}"
 
 
-def method_in_words(method: Any) -> str:
-    """Return an interval's or test's name in words; an unknown name as it is, a dash where there is none."""
-    return MISSING if is_missing(method) else METHOD_WORDS.get(str(method), str(method))
+def method_in_words(method: Any, *, confidence: float | None = None) -> str:
+    """Return an interval's or test's name in words; an unknown name as it is, a dash where there is none.
+
+    The words say `confidence`, for an interval whose level is not that of the page.
+    """
+    if is_missing(method):
+        return MISSING
+    return METHOD_WORDS.get(str(method), str(method)).replace("{level}", as_level(confidence))
 
 
 def visible(text: str) -> str:

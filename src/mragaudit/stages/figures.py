@@ -22,6 +22,7 @@ def run(*, tables: Mapping[str, Path], figures: Mapping[str, Path], settings: Se
     drawn = draw_figures(
         {name: read_table(path) for name, path in tables.items()},
         languages_of(settings),
+        confidence=settings.statistics.confidence,
         published=published_beside(settings),
         default_judge=default_judge(settings),
         default_filter=default_filter(settings),

@@ -37,6 +37,7 @@ def run(*, run_folder: Path, html: Path, settings: Settings) -> None:
     report = GridReport(
         run=settings.run,
         tables=tables,
+        confidence=settings.statistics.confidence,
         inventory=of_defenses(findings.inventory),
         observations=findings.observations,
         not_probed=findings.not_probed,

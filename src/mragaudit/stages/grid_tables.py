@@ -112,7 +112,7 @@ def canary_tables(rows: GridRows, *, settings: Settings) -> Mapping[str, pd.Data
     certified = certify(runs, classes=canaries.classes, arms=arms, undefended=UNDEFENDED, shared_words=words)
     calls = calls_of_arms(rows)
     return {
-        "canaries": canaries_table(recovery_rows(runs), calls),
+        "canaries": canaries_table(recovery_rows(runs, confidence=settings.statistics.confidence), calls),
         "certification": certification_table(certified, calls),
     }
 
@@ -137,6 +137,7 @@ def adaptive_rows(rows: GridRows, *, settings: Settings) -> list[AdaptiveRow]:
         budget=adaptive.budget,
         development_seeds=adaptive.development_seeds,
         test_seeds=adaptive.check_seeds,
+        confidence=settings.statistics.confidence,
     )
     cells = [cell for cell in rows.cells if cell.purpose == "adaptive"]
     runs = attack_runs(cells, (item for cell in cells for item in rows.items.get(cell.cell_id, ())))
@@ -194,8 +195,7 @@ def membership_rows(rows: GridRows, checks: Sequence[SplitCheck], *, resampling:
                 cell,
                 rows.candidates[cell.cell_id],
                 check=by_realisation[cell.realisation],
-                generator=resampling.generator(),
-                resamples=resampling.resamples,
+                resampling=resampling,
             )
 
 

@@ -33,6 +33,7 @@ def run(*, run_folder: Path, html: Path, settings: Settings) -> None:
     report = MonitorReport(
         run=settings.run,
         tables={name: read_table(paths.monitor_table(name)) for name in MONITOR_TABLES},
+        confidence=settings.statistics.confidence,
         timelines=timelines(check, rules),
         settings_summary=list(_summary(rules, settings)),
         profiles=list(_reasons(settings)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mragaudit.errors import ConfigError, DataError
@@ -183,3 +185,10 @@ def test_a_contest_needs_development_seeds_that_are_no_test_seeds(change, messag
     fields = {name: getattr(CONTEST, name) for name in Contest.__slots__}
     with pytest.raises(ConfigError, match=message):
         Contest(**{**fields, **change})
+
+
+def test_limits_are_of_the_level_of_the_contest():
+    found = {"ps": counts(0, 0, 0, 0), "repeat_union": counts(0, 0, 0, 0), "encoding_round_trip": counts(0, 0, 0, 0)}
+    (row,) = rows_of(found, replace(CONTEST, confidence=0.9))
+    highest = 1 - 0.05 ** (1 / 20)
+    assert (row.lower_bound.high, row.fixed_share.high) == pytest.approx((highest, highest))

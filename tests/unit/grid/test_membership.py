@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
+
 import pytest
 
 from mragaudit.errors import DataError
 from mragaudit.grid.membership import membership_row
+from mragaudit.grid.resampling import Resampling
 from mragaudit.records.grid import CandidateScore, Cell, SplitCheck
 
+RESAMPLING = Resampling(seed=1, resamples=500, confidence=0.95)
 CELL = Cell(
     cell_id="mi-1",
     purpose="grid",
@@ -53,7 +56,7 @@ def scores():
 
 
 def row_of(rows, verdict="accepted"):
-    return membership_row(CELL, rows, check=check(verdict), generator=np.random.default_rng(1), resamples=500)
+    return membership_row(CELL, rows, check=check(verdict), resampling=RESAMPLING)
 
 
 def test_a_row_has_the_signed_auc_its_control_and_what_lies_beyond():
@@ -94,8 +97,16 @@ def test_the_order_of_scores_does_not_matter():
 
 
 def test_scores_of_another_realisation_or_none_are_refused():
-    generator = np.random.default_rng(1)
     with pytest.raises(DataError, match=r"is of email\.s1, its split check of email\.s2"):
-        membership_row(CELL, scores(), check=check(realisation="email.s2"), generator=generator)
+        membership_row(CELL, scores(), check=check(realisation="email.s2"), resampling=RESAMPLING)
     with pytest.raises(DataError, match="has no score of a candidate"):
-        membership_row(CELL, [], check=check(), generator=generator)
+        membership_row(CELL, [], check=check(), resampling=RESAMPLING)
+
+
+def test_limits_are_of_the_level_asked_for():
+    usual, narrower = (
+        membership_row(CELL, scores(), check=check(), resampling=replace(RESAMPLING, confidence=level))
+        for level in (0.95, 0.8)
+    )
+    assert usual.low <= narrower.low < narrower.high <= usual.high
+    assert (narrower.recall.low, narrower.tpr_at_5_low) == pytest.approx((0.1 ** (1 / 4), 0.1426), abs=5e-5)

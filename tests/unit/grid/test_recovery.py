@@ -147,3 +147,9 @@ def test_a_never_planted_canary_that_was_recovered_beside_a_lost_call_is_still_a
     ]
     (row,) = recovery_rows(canary_runs([cell("a")], rows))
     assert (row.controls.k, row.controls.n, row.controls.not_evaluated) == (1, 1, 1)
+
+
+def test_limits_are_of_the_level_asked_for():
+    rows = [outcome("a", f"d{i}") for i in range(59)]
+    (row,) = recovery_rows(canary_runs([cell("a")], rows), confidence=0.9)
+    assert row.exact.high == pytest.approx(1 - 0.05 ** (1 / 59))

@@ -64,3 +64,10 @@ def test_published_figures_are_marked_in_their_panel_only() -> None:
     published = PublishedFigures(citation="c", models={}, figures=(one,))
     rates = draw_figures(sample.tables(), sample.LANGUAGES, published=published)["leak_rates"]
     assert len(re.findall(r">published<", rates)) == 1
+
+
+def test_whiskers_are_of_the_configured_level() -> None:
+    tables = sample.tables()
+    usual, wider = (draw_figures(tables, sample.LANGUAGES, confidence=level) for level in (0.95, 0.99))
+    assert usual["leak_rates"] != wider["leak_rates"]
+    assert usual["funnel"] == wider["funnel"]

@@ -278,3 +278,10 @@ def test_a_headline_block_rate_has_its_interval_and_counts_judged_trials_alone()
     shown = headline_view(sample.cached_report(tables=tables))
     place = [header.text for header in shown.headers].index("attacks blocked")
     assert {row[place].text for row in shown.rows} == {"0.500 [0.250 to 0.750] (28)"}
+
+
+def test_every_interval_says_the_configured_level() -> None:
+    floor = msgspec.structs.replace(sample.noise_floor(), confidence=0.9)
+    text = text_of(render(sample.cached_report(noise=floor)))
+    assert "two-sided 90 % Wilson" in text
+    assert "95 %" not in text

@@ -59,3 +59,21 @@ def test_a_cell_that_a_spreadsheet_would_evaluate_is_neutralised(text: str) -> N
 @pytest.mark.parametrize("text", ["-0.125", "+3", "-1e-05", "0", "", "name", "a=b", "نص"])
 def test_numbers_and_plain_text_stay_as_they_are(text: str) -> None:
     assert neutralise_cell(text) == text
+
+
+def test_the_name_of_an_interval_says_the_level_of_the_page() -> None:
+    assert words.method_in_words("wilson_two_sided") == "two-sided 95 % Wilson"
+    with words.interval_level(0.999):
+        assert words.method_in_words("wilson_two_sided") == "two-sided 99.9 % Wilson"
+    assert words.as_level() == "95 %"
+
+
+def test_an_interval_of_another_level_than_the_page_says_its_own() -> None:
+    with words.interval_level(0.9):
+        assert words.method_in_words("clopper_pearson", confidence=0.95) == "two-sided 95 % Clopper–Pearson"
+
+
+@pytest.mark.parametrize("kind", ["wilson", "clopper_pearson", "poisson_exact"])
+def test_a_one_sided_bound_of_any_kind_shows_its_one_side(kind: str) -> None:
+    assert words.as_interval(0.0, 0.049, method=f"{kind}_one_sided_upper") == "≤ 0.049"
+    assert words.as_interval(0.056, 1.0, method=f"{kind}_one_sided_lower") == "≥ 0.056"

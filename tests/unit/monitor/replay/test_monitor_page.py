@@ -53,6 +53,7 @@ def _report(replayed: Replayed, *, reason: str = "why") -> MonitorReport:
     return MonitorReport(
         run="r<1>",
         tables=tables,
+        confidence=0.95,
         timelines=[_timeline(replayed.actors)],
         settings_summary=[("volume", "50")],
         profiles=[("reader", reason)],
@@ -143,3 +144,9 @@ def test_a_budget_that_nothing_keeps_is_a_row_without_numbers() -> None:
 @pytest.mark.parametrize(("value", "shown"), [(float("inf"), "never"), (float("nan"), "—"), (0.0, "0.0")])
 def test_unknown_and_never_are_not_zero(value: float, shown: str) -> None:
     assert as_decimal(value, digits=1) == shown
+
+
+def test_every_interval_says_the_configured_level() -> None:
+    page = render_monitor(msgspec.structs.replace(_report(_replayed(size=100)), confidence=0.9))
+    assert "one-sided 90 % exact Poisson" in page
+    assert "95 %" not in page
