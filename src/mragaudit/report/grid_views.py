@@ -169,6 +169,7 @@ def leaks_view(table: pd.DataFrame, *, kind: str) -> TableView:
         ARM,
         SEEDS,
         CALLS,
+        count_column("documents", "n_documents"),
         *rate_columns("n_items", hits="n_leaked", label="leaked"),
         count_column("normalised", "n_normalised"),
         count_column("decoded by the attacker", "n_derived"),
@@ -178,7 +179,11 @@ def leaks_view(table: pd.DataFrame, *, kind: str) -> TableView:
         p_column("p over seeds", "seed_p"),
         p_column("after Holm", "seed_p_holm"),
     ]
-    return view(table[table["kind"] == kind], columns, caption=f"Planted items of {KIND_WORDS[kind]} that leaked")
+    return view(
+        table[table["kind"] == kind],
+        columns,
+        caption=f"Planted items of {KIND_WORDS[kind]} that leaked; limits over documents",
+    )
 
 
 def extraction_view(table: pd.DataFrame) -> TableView:

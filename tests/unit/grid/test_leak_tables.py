@@ -35,6 +35,14 @@ def test_a_row_counts_items_by_kind_and_all_together():
     assert rates == {"email": pytest.approx(1 / 3), "person_name": 0.0, "all": 0.2}
 
 
+def test_the_documents_that_limits_resample_are_counted_beside_the_items():
+    two_of_one = [item(0, cell_id=NONE.cell_id, value=value) for value in ("a@b.example", "c@d.example")]
+    lost = item(9, cell_id=NONE.cell_id, not_evaluated="HTTP 503")
+    found = [*two_of_one, item(1, cell_id=NONE.cell_id), lost]
+    [row] = records(leaks({NONE.cell_id: found}, cells=(NONE,)), kind="all")
+    assert (row["n_documents"], row["n_items"], row["n_not_evaluated"]) == (2, 4, 1)
+
+
 def test_unknown_items_stand_in_no_rate():
     unknown = [item(9, cell_id=NONE.cell_id, exact=False, not_evaluated="HTTP 503")]
     [row] = records(leaks({NONE.cell_id: items_of(NONE, [True, False]) + unknown}, cells=(NONE,)), kind="all")

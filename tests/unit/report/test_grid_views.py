@@ -201,6 +201,7 @@ def test_a_rate_of_nothing_says_so_instead_of_zero():
         "kind": "all",
         "n_seeds": 1,
         "calls_per_cell": 8.0,
+        "n_documents": 0,
         "n_items": 9,
         "n_not_evaluated": 9,
         "n_leaked": 0,
@@ -213,4 +214,4 @@ def test_a_rate_of_nothing_says_so_instead_of_zero():
     view = leaks_view(pd.DataFrame([row | empty]), kind="all")
     told = dict(zip((cell.text for cell in view.headers), (cell.text for cell in view.rows[0]), strict=True))
     assert (told["n"], told["rate"], told["certain, in no rate"]) == ("0", "not evaluated (n = 0)", "4")
-    assert view.caption == "Planted items of every kind that leaked"
+    assert view.caption == "Planted items of every kind that leaked; limits over documents"
