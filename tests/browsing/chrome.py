@@ -34,7 +34,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
-    # The environment of vLLM's tests, which load this module too, has no selenium.
+    # Not every environment whose tests load this module has selenium: that of vLLM has none.
     from selenium.webdriver import Chrome, ChromeOptions  # noqa: PLC0415
     from selenium.webdriver.chrome.service import Service  # noqa: PLC0415
 

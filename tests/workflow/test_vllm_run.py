@@ -1,26 +1,40 @@
-"""The whole pipeline with the tiny random model under vLLM in every role, the judge held to its two words."""
+"""The tiny random model under vLLM in every role, once, through Snakemake, the judge held to its two words."""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from run_stages import run_stages, scripted_settings
+import yaml
+from pipeline import REPOSITORY, case_config
 
 from mragaudit.paths import RunPaths
-from mragaudit.records.base import read_records
+from mragaudit.records.base import iter_records, read_records
 from mragaudit.records.queries import Translation, translation_key
 from mragaudit.records.results import Generation, Judgement, trial_key
+from mragaudit.records.trials import Trial
 
-pytestmark = [pytest.mark.vllm, pytest.mark.slow]
+pytestmark = [pytest.mark.vllm, pytest.mark.workflow, pytest.mark.slow]
+
+
+def snakemake(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--snakefile", str(REPOSITORY / "Snakefile")]
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    return subprocess.run(
+        [*command, "--configfile", "run.yaml"], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture(scope="module")
 def finished(tiny_qwen2: Path, tmp_path_factory: pytest.TempPathFactory) -> RunPaths:
-    results = tmp_path_factory.mktemp("vllm") / "results"
+    folder = tmp_path_factory.mktemp("vllm")
     role: dict[str, Any] = {
         "backend": "vllm",
         "model": str(tiny_qwen2),
@@ -29,15 +43,38 @@ def finished(tiny_qwen2: Path, tmp_path_factory: pytest.TempPathFactory) -> RunP
         "context_tokens": 8192,
         "options": {"enforce_eager": True, "kv_cache_gb": 0.3},
     }
-    settings = scripted_settings(
+    config = case_config(
         languages=["en", "sw"],
         judge={"variants": ["english"], "mode": "choice", "controls_per_class": 2, "english_controls_per_class": 2},
         translate={"max_tokens": 6},
         backtranslate={"max_tokens": 6},
         generate={"max_tokens": 6},
+        noise={"trials": 20},
         roles=dict.fromkeys(("translator", "back_translator", "judge", "generator"), role),
     )
-    return run_stages(settings, results=results)
+    shutil.copy(REPOSITORY / "config.yaml", folder)
+    (folder / "run.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    done = snakemake(folder)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return RunPaths(folder / "results" / config["run"])
+
+
+def test_every_trial_is_evaluated(finished: RunPaths) -> None:
+    trials = list(iter_records(finished.trials, Trial))
+    assert trials
+    assert [trial.not_evaluated for trial in trials] == [None] * len(trials)
+
+
+def test_every_stage_measured_its_noise(finished: RunPaths) -> None:
+    table = pd.read_csv(finished.table("noise"))
+    overall = table[table["lang"] == "all"].groupby("stage")["n_pairs"].max()
+    assert overall.to_dict() == {"translate": 20, "backtranslate": 20, "judge": 25, "generate": 25}
+
+
+def test_the_same_command_again_has_nothing_to_do(finished: RunPaths) -> None:
+    again = snakemake(finished.root.parents[1])
+    assert again.returncode == 0
+    assert "Nothing to be done" in again.stderr
 
 
 def test_every_stage_asked_its_model(finished: RunPaths, tiny_qwen2: Path) -> None:
