@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from monitor_drivers import DAY, HOUR, SECRET, Driver, ids, made_settings, reading
 
-from mragaudit.errors import ConfigError
+from mragaudit.errors import ConfigError, StoreError
 from mragaudit.monitor import MonitorSettings, SettingsFile
 from mragaudit.monitor.calls import Mark, mark_call
 
@@ -267,3 +268,22 @@ def test_an_alert_of_a_slightly_younger_query_is_not_repeated_by_an_older_one(ma
         return won
 
     assert [claim(at) for at in (10_000.0, 9_999.999, 9_941.0, 9_900.0, 9_901.0)] == [[1], [0], [0], [1], [0]]
+
+
+def test_a_query_that_fails_leaves_none_of_its_calls_under_way(
+    make_driver: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = make_driver(asynchronous=True)
+    finished = []
+
+    async def run(call: str) -> str:
+        if call == "first":
+            raise StoreError("away")
+        await asyncio.sleep(0.01)
+        finished.append(call)
+        return call
+
+    monkeypatch.setattr(one.monitor.store, "run", run)
+    with pytest.raises(StoreError, match="away"):
+        one.wait_for(one.monitor.store.run_all(["first", "second"]))
+    assert finished == ["second"]

@@ -107,7 +107,12 @@ class AsyncStore:
         """
         if len(calls) == 1:
             return [await self.run(calls[0])]
-        first, *others = await asyncio.gather(self.run(calls[0]), *(self._attempt(call) for call in calls[1:]))
+        attempts = (self._attempt(call) for call in calls[1:])
+        first, *others = await asyncio.gather(self.run(calls[0]), *attempts, return_exceptions=True)
+        # All are waited for: a call left behind would open connections that nobody closes.
+        for answer in (first, *others):
+            if isinstance(answer, BaseException):
+                raise answer
         return [first, *others]
 
     async def attempt_all(self, calls: Sequence[Call]) -> list[Any]:
@@ -139,7 +144,8 @@ class AsyncStore:
         await self.client.aclose()
         if self.cluster:
             # The client closes nothing while it has its nodes still to look up, as after a failure.
-            await self.client.nodes_manager.aclose()
+            for nodes in ("nodes_cache", "startup_nodes"):
+                await self.client.nodes_manager.aclose(nodes)
 
 
 class AsyncExfiltrationMonitor(BaseMonitor):
