@@ -76,7 +76,10 @@ def _call_hook(machine: Interpreter, target: Target, *, node: ast.AST | None, sp
     if target.cls is None:
         func = machine.lookup(spec.method, spot)
     else:
-        ref = machine.default_instance(target.cls, node=target.cls.node, spot=spot)
+        machine.setting_up += 1
+        info = machine.made_class(target.cls, spot)
+        machine.setting_up -= 1
+        ref = machine.default_instance(info, node=info.node, spot=spot)
         thing = spot.state.heap[ref.name]
         if not isinstance(thing, Instance):
             raise GiveUp("its class makes no ordinary object")

@@ -34,6 +34,7 @@ from mragaudit.hookaudit.interpreter.values import (
     describe,
     flags_of,
     is_subject,
+    outside,
     with_flags,
 )
 
@@ -75,7 +76,7 @@ class Access(Operators):
             case ModuleRef():
                 return self._module_attribute(owner, name, spot)
             case External():
-                return External(f"{owner.name}.{name}")
+                return outside(f"{owner.name}.{name}")
             case Same() | Part():
                 return self._subject_attribute(owner, name, node=node, spot=spot)
             case Super():
@@ -120,7 +121,20 @@ class Access(Operators):
         inner = self.project.find_module(f"{owner.module.name}.{name}")
         return ModuleRef(inner) if inner else External(f"{owner.module.name}.{name}")
 
+    def type_of(self, owner: Value, spot: Spot) -> Value | None:
+        """Return the class of a value, where it can be told."""
+        thing = spot.state.heap.get(owner.name) if isinstance(owner, Ref) else None
+        if isinstance(thing, Instance):
+            return ClassRef(thing.cls)
+        if not isinstance(owner, Same):
+            return None
+        declared = owner.hint.name if owner.hint else ""
+        plain = "str" if self.text_subject else "list"
+        return External(plain) if declared in {"", plain} or (plain == "list" and "Sequence" in declared) else None
+
     def _subject_attribute(self, owner: Same | Part, name: str, *, node: ast.AST, spot: Spot) -> Value:
+        if name == "__class__":
+            return self.type_of(owner, spot) or Part(owner, ("attr", name))
         if owner.hint and owner.hint.cls:
             found = self.find_in_class(owner.hint.cls, name, spot)
             if isinstance(found, Func):

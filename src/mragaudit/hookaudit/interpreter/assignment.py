@@ -6,10 +6,11 @@ import ast
 from dataclasses import replace
 
 from mragaudit.hookaudit.interpreter.access import Access
-from mragaudit.hookaudit.interpreter.machine import Spot
-from mragaudit.hookaudit.interpreter.state import Clone, Frame, Instance, Seq, Step, root_of, settle
+from mragaudit.hookaudit.interpreter.machine import CallArgs, Spot
+from mragaudit.hookaudit.interpreter.state import Clone, Frame, Instance, Seq, Step, class_key, root_of, settle
 from mragaudit.hookaudit.interpreter.values import (
     Choice,
+    ClassRef,
     Const,
     Func,
     One,
@@ -23,6 +24,7 @@ from mragaudit.hookaudit.interpreter.values import (
     Value,
     describe,
 )
+from mragaudit.hookaudit.symbols import ClassInfo
 
 
 class Assignment(Access):
@@ -97,6 +99,10 @@ class Assignment(Access):
                 self.write(item, step, value, node=node, spot=spot, key=key)
         elif isinstance(owner, Same | Part):
             self._write_subject(owner, step, value, node=node, spot=spot)
+        elif isinstance(owner, ClassRef) and step[0] == "attr":
+            before = spot.state.heap.get(class_key(owner.info))
+            written = before.attributes if isinstance(before, Instance) else {}
+            spot.state.heap[class_key(owner.info)] = Instance(owner.info, {**written, step[1]: value})
         elif isinstance(owner, Ref):
             self._write_object(owner, step, value, node=node, spot=spot, key=key)
 
@@ -118,6 +124,8 @@ class Assignment(Access):
         thing = spot.state.heap.get(ref.name)
         if isinstance(thing, Clone):
             spot.state.heap[ref.name] = replace(thing, writes=(*thing.writes, (step, value)))
+        elif isinstance(thing, Instance) and (setter := self._setter_of(thing, step)) is not None:
+            self.call(setter, CallArgs((ref, value)), node=node, spot=spot)
         elif isinstance(thing, Instance) and step[0] == "attr":
             spot.state.heap[ref.name] = Instance(thing.cls, {**thing.attributes, step[1]: value})
         elif isinstance(thing, Seq) and thing.kind == "dict":
@@ -126,6 +134,14 @@ class Assignment(Access):
             spot.state.heap[ref.name] = Seq("dict", (*segments, pair))
         elif isinstance(thing, Seq):
             self._write_list(ref, thing, step=step, value=value, node=node, spot=spot)
+
+    def _setter_of(self, thing: Instance, step: Step) -> Func | None:
+        """Return what runs when a property is written to."""
+        for entry in self.project.order(thing.cls):
+            if isinstance(entry, ClassInfo) and step[0] == "attr" and step[1] in entry.scope.bindings:
+                node = entry.scope.setters.get(step[1])
+                return Func(node, entry.module, None, entry) if node is not None else None
+        return None
 
     def _write_list(self, ref: Ref, thing: Seq, *, step: Step, value: Value, node: ast.AST, spot: Spot) -> None:
         settled = settle(ref, spot.state)

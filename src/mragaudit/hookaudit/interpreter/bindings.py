@@ -24,6 +24,7 @@ from mragaudit.hookaudit.interpreter.values import (
     Wrapped,
     describe,
     merge_values,
+    outside,
     with_flags,
 )
 from mragaudit.hookaudit.symbols import Binding, ClassInfo, Definition, Inside, Module, Outside
@@ -76,7 +77,7 @@ class Bindings(Expressions):
         spot = Spot(frame, state)
         value: Value | None = None
         for binding in bindings[start:]:
-            value = self._guarded(binding, name, before=value, spot=spot)
+            value = self.guarded(binding, name, before=value, spot=spot)
         if value is not None and name in scope.effects and frame.cls is None:
             value = self._replayed(value, name, spot)
         if isinstance(value, Const | Ref | Tup) and frame.cls is None and may_be_setting(value) and not value.flags:
@@ -85,16 +86,23 @@ class Bindings(Expressions):
 
     def _replayed(self, value: Value, name: str, spot: Spot) -> Value:
         """Run the statements of the module body that change what a name holds."""
-        spot.state.own(spot.frame.number)[name] = value
+        names = spot.state.own(spot.frame.number)
+        before = dict(names)
+        names[name] = value
         statements = spot.frame.module.scope.effects[name]
-        _, ends = self.execute_body([s for s in statements if not _is_patch(s)], spot.frame, spot.state)
+        if isinstance(value, ClassRef):  # what is assigned to a class stands among its patches
+            statements = [statement for statement in statements if not _is_patch(statement)]
+        _, ends = self.execute_body(statements, spot.frame, spot.state)
         for end in ends[:1]:
             spot.state.heap.update(end.heap)
             value = end.names(spot.frame.number).get(name, value)
-        spot.state.own(spot.frame.number).pop(name, None)
+        names = spot.state.own(spot.frame.number)
+        names.clear()
+        names.update(before)
         return value
 
-    def _guarded(self, binding: Binding, name: str, *, before: Value | None, spot: Spot) -> Value | None:
+    def guarded(self, binding: Binding, name: str, *, before: Value | None, spot: Spot) -> Value | None:
+        """Return what a name holds after a binding, as its guards have it."""
         flags: frozenset[str] = frozenset()
         doubtful = False
         for guard in binding.guards:
@@ -108,20 +116,28 @@ class Bindings(Expressions):
                 doubtful = doubtful or chosen is None
             elif guard.how == "except" and before is not None:
                 return self._fallback(binding, name, before=before, spot=spot)
-        value = with_flags(self._binding_value(binding.node, name, spot), flags)
+        value = with_flags(self._value_then(binding.node, name, spot), flags)
         return merge_values(before, value) if doubtful and before is not None else value
 
     def _fallback(self, binding: Binding, name: str, *, before: Value, spot: Spot) -> Value:
         """Return the value where the `try` body succeeds; that it may not is a setting without a default."""
         key = f"import:{spot.frame.module.name}.{name}"
-        other = self._binding_value(binding.node, name, spot)
+        other = self._value_then(binding.node, name, spot)
         if isinstance(before, Const | Opaque | Ref) and isinstance(other, Const | Opaque | Ref):
             chosen = self.setting(key, name, Const(True))
             kept = before if isinstance(chosen, Const) and chosen.value else other
             return with_flags(kept, frozenset({key}))
         return before
 
-    def _binding_value(self, node: ast.AST, name: str, spot: Spot) -> Value:
+    def _value_then(self, node: ast.AST, name: str, spot: Spot) -> Value:
+        """Return what a binding gives, at the time at which its line runs."""
+        outer, self.reading_line = self.reading_line, getattr(node, "lineno", None)
+        try:
+            return self._binding_value(node, name, spot)
+        finally:
+            self.reading_line = outer
+
+    def _binding_value(self, node: ast.AST, name: str, spot: Spot) -> Value:  # noqa: PLR0911  # one for each statement
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 return self.define(node, spot, cls=spot.frame.cls)
@@ -135,6 +151,8 @@ class Bindings(Expressions):
                 found = self._field_default(value, spot)
                 hint = self.hint(node.annotation, spot.frame.module)
                 return replace(found, kind=kind_of(hint)) if isinstance(found, Opaque) and not found.kind else found
+            case ast.expr():
+                return self.evaluate(node, spot)
             case _:
                 return Opaque(f"`{name}`")
 
@@ -167,7 +185,7 @@ class Bindings(Expressions):
     def _imported(self, node: ast.Import | ast.ImportFrom, name: str, spot: Spot) -> Value:
         target = self.project.import_target(node, name, spot.frame.module)
         if isinstance(target, Outside):
-            return TYPE_CHECKING if target.name == "typing.TYPE_CHECKING" else External(target.name)
+            return TYPE_CHECKING if target.name == "typing.TYPE_CHECKING" else outside(target.name)
         return self._follow(target, spot)
 
     def _follow(self, target: Inside, spot: Spot) -> Value:
@@ -219,6 +237,8 @@ def dotted_name(value: Value) -> str:
 
 
 def _is_patch(statement: ast.stmt) -> bool:
+    while isinstance(statement, ast.If):
+        statement = statement.body[0]
     return isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Attribute)
 
 

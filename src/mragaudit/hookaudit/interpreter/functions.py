@@ -33,6 +33,7 @@ from mragaudit.hookaudit.interpreter.values import (
     describe,
     flags_of,
     is_subject,
+    with_flags,
 )
 
 
@@ -178,6 +179,8 @@ class Functions(OutsideCalls):
                 return self.unknown("gets an attribute by a name that cannot be told", node, spot)
             return self._derived("an attribute", [owner, name], node=node, spot=spot)
         self.decide(name.flags, describe(node))
+        if default is not None and isinstance(owner, Const) and not hasattr(owner.value, str(name.value)):
+            return with_flags(default, owner.flags | name.flags)
         found = self.attribute(owner, str(name.value), node=ast.Attribute(ast.Name("self"), str(name.value)), spot=spot)
         if default is not None and isinstance(owner, Ref) and self._is_missing(owner, str(name.value), spot):
             text = describe(node)
@@ -230,6 +233,12 @@ class Functions(OutsideCalls):
         if names & expected:
             return True
         return False if names and names <= set(_BUILTIN_TYPES) and annotated in _BUILTIN_TYPES else None
+
+    def _type(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
+        owner = args.get(0) or Opaque()
+        if len(args.positional) == 1:
+            return self.type_of(owner, spot) or self._derived("its type", [owner], node=node, spot=spot)
+        return Opaque("a class", settled=True)
 
     def _cast(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         return args.get(1, "val") or Opaque()

@@ -7,13 +7,26 @@ from __future__ import annotations
 
 # ruff: noqa: PLR0911  # an interpreter has one way out for each kind of value
 import ast
+import json
+import math
 from collections.abc import Callable
 from typing import Any
 
 from mragaudit.hookaudit.interpreter.machine import CallArgs, Spot
 from mragaudit.hookaudit.interpreter.methods import Methods
 from mragaudit.hookaudit.interpreter.outside import THREADS
-from mragaudit.hookaudit.interpreter.values import Changed, External, Method, Opaque, Part, Same, Unknown, Value
+from mragaudit.hookaudit.interpreter.values import (
+    Changed,
+    Const,
+    External,
+    Method,
+    Opaque,
+    Part,
+    Same,
+    Unknown,
+    Value,
+    flags_of,
+)
 
 COPIES = frozenset(
     "list tuple copy.copy numpy.array numpy.asarray numpy.copy numpy.ascontiguousarray numpy.atleast_1d iter aiter "
@@ -40,6 +53,26 @@ ROUND_TRIPS = {
 }
 
 
+FOLDED: dict[str, Callable[..., Any]] = {  # what is worked out on constants, where it takes no time
+    "bool": bool,
+    "int": int,
+    "abs": abs,
+    "math.isinf": math.isinf,
+    "math.isnan": math.isnan,
+    "math.isfinite": math.isfinite,
+    "math.sqrt": math.sqrt,
+    "math.log": math.log,
+    "math.exp": math.exp,
+    "numpy.isinf": math.isinf,
+    "numpy.isfinite": math.isfinite,
+    "json.loads": json.loads,
+    "max": max,
+    "min": min,
+    "str.maketrans": str.maketrans,
+}
+LONGEST_CONSTANT = 200
+
+
 class Library(Methods):
     """The interpreter's knowledge of what is not in the tree."""
 
@@ -63,6 +96,9 @@ class Library(Methods):
         handler = _FUNCTIONS.get(name)
         if handler is not None:
             return handler(self, args, node, spot)
+        folded = self._folded(name, args)
+        if folded is not None:
+            return folded
         if name in THREADS or name.endswith(".run_in_executor"):
             return self._in_thread(name, args, node=node, spot=spot)
         first = args.get(0)
@@ -77,6 +113,21 @@ class Library(Methods):
         if name in CALCULATIONS or package in COMPUTES:
             return self._computed(name, args, node=node, spot=spot)
         return self._run_unknown(f"calls `{name}`", args, node=node, spot=spot)
+
+    def _folded(self, name: str, args: CallArgs) -> Value | None:
+        """Return what a function that only computes gives for constants; the outcome rests on the same settings."""
+        values = args.all()
+        if name == "bool" and len(values) == 1 and isinstance(values[0], Opaque):
+            return values[0]
+        constants = [value.value for value in values if isinstance(value, Const)]
+        if name not in FOLDED or args.keywords or not values or len(constants) < len(values):
+            return None
+        if any(isinstance(item, str) and len(item) > LONGEST_CONSTANT for item in constants):
+            return None
+        try:
+            return Const(FOLDED[name](*constants), frozenset().union(*map(flags_of, values)))
+        except (TypeError, ValueError, OverflowError):
+            return None
 
 
 _Function = Callable[[Any, CallArgs, ast.AST, Spot], Value]
@@ -103,6 +154,7 @@ _FUNCTIONS: dict[str, _Function] = {
     "hasattr": Library._hasattr,
     "callable": Library._callable,
     "isinstance": Library._isinstance,
+    "type": Library._type,
     "typing.cast": Library._cast,
     "next": Library._next,
     "anext": Library._next,

@@ -166,6 +166,8 @@ class Machine:
         self.sinks: list[list[Raised]] = [[]]
         self.stack: list[tuple[Any, ...]] = []
         self.setting_up = 0
+        self.reading_line: int | None = None
+        """Line of the module or class body that runs; None while the hook does."""
         self._counter = 0
         self._module_frames: dict[Module, Frame] = {}
         self._globals: dict[tuple[int, str], Value] = {}
@@ -301,7 +303,8 @@ class Machine:
             if frame.cls is not None and frame.func is None and (found := self.body_name(name, frame, spot.state)):
                 return found
             frame = frame.parent
-        found = self.body_name(name, self.module_frame(spot.frame.module), spot.state)
+        module = self.module_frame(spot.frame.module)
+        found = spot.state.names(module.number).get(name) or self.body_name(name, module, spot.state)
         if found is not None:
             return found
         return KNOWN.get(name) or self._starred(name, spot)

@@ -7,8 +7,8 @@ import ast
 from dataclasses import replace
 
 from mragaudit.hookaudit.interpreter.bindings import Bindings, kind_of, may_be_setting
-from mragaudit.hookaudit.interpreter.machine import MAX_DEPTH, Abrupt, CallArgs, Spot
-from mragaudit.hookaudit.interpreter.state import Frame, Instance, State
+from mragaudit.hookaudit.interpreter.machine import MAX_DEPTH, Abrupt, CallArgs, GiveUp, Spot
+from mragaudit.hookaudit.interpreter.state import Frame, Instance, State, class_key
 from mragaudit.hookaudit.interpreter.values import (
     Bound,
     ClassRef,
@@ -80,6 +80,34 @@ class Objects(Bindings):
             self.setting_up -= 1
         return made if isinstance(made, Ref) else self.allocate(Instance(info, {}), spot.state)
 
+    def made_class(self, info: ClassInfo, spot: Spot) -> ClassInfo:
+        """Return the class that a definition leaves, once its bases and decorators have done to it what they do."""
+        value: Value = ClassRef(info)
+        for entry in reversed(self._own_order(info)):
+            value = self._finished_class(entry, spot)
+        if not isinstance(value, ClassRef):
+            raise GiveUp(f"a decorator puts something else in the place of {info.name}")
+        return value.info
+
+    def _finished_class(self, info: ClassInfo, spot: Spot) -> Value:
+        value: Value = ClassRef(info)
+        at = Spot(self.module_frame(info.module), spot.state)
+        keywords = {item.arg: item.value for item in info.node.keywords if item.arg}
+        metaclass = self.evaluate(keywords.pop("metaclass"), at) if "metaclass" in keywords else None
+        if isinstance(metaclass, ClassRef) and any(n in metaclass.info.scope.bindings for n in ("__new__", "__init__")):
+            raise GiveUp(f"{metaclass.info.name} makes the class {info.name} in a way that is not followed")
+        order = list(self.project.order(info))
+        hook = self._find([entry for entry in order[1:] if isinstance(entry, ClassInfo)], "__init_subclass__", spot)
+        hook = hook.func if isinstance(hook, Wrapped) else hook
+        if isinstance(hook, Func):
+            given = {name: self.evaluate(item, at) for name, item in keywords.items()}
+            self.call_function(hook, CallArgs((value,), given), node=info.node, spot=at)
+        for decorator in reversed(info.node.decorator_list):
+            decorate = self.evaluate(decorator, at)
+            if isinstance(decorate, Func | Bound | Partial | ClassRef):
+                value = self.call(decorate, CallArgs((value,)), node=decorator, spot=at)
+        return value
+
     def default_arguments(
         self, func: Func, *, prefix: str, spot: Spot, skip: int, passed: frozenset[str] = frozenset()
     ) -> dict[str, Value]:
@@ -129,10 +157,15 @@ class Objects(Bindings):
         return None
 
     def _own_member(self, info: ClassInfo, name: str, spot: Spot) -> Value | None:
-        patch = info.module.scope.patches.get((info.name, name))
-        if patch is not None:
-            return self.evaluate(patch, Spot(self.module_frame(info.module), spot.state))
-        return self.body_name(name, self.class_frame(info), spot.state) if name in info.scope.bindings else None
+        written = spot.state.heap.get(class_key(info))
+        if isinstance(written, Instance) and name in written.attributes:
+            return written.attributes[name]
+        value = self.body_name(name, self.class_frame(info), spot.state) if name in info.scope.bindings else None
+        for patch in info.module.scope.patches.get((info.name, name), ()):
+            if self.reading_line is None or getattr(patch.node, "lineno", 0) < self.reading_line:
+                at = Spot(self.module_frame(info.module), spot.state)
+                value = self.guarded(patch, name, before=value, spot=at)
+        return value
 
     def instance_attribute(self, ref: Ref, thing: Instance, *, name: str, node: ast.AST, spot: Spot) -> Value:
         """Return an attribute of an object: its own, its class's, or what `__getattr__` makes."""

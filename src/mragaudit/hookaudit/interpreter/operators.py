@@ -164,6 +164,8 @@ class Operators(Iteration):
                     return False
             if isinstance(value, Same) and self.constants(other, spot) == []:
                 return False
+        if isinstance(left, External) and isinstance(right, External) and "." not in left.name + right.name:
+            return left == right  # two builtin types
         return True if isinstance(left, Same) and left == right else None
 
     def _bin_op(self, node: ast.BinOp, spot: Spot) -> Value:

@@ -92,9 +92,12 @@ class OutsideCalls(Calls):
     def _any(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         value = args.get(0) or Opaque()
         thing = spot.state.heap.get(value.name) if isinstance(value, Ref) else None
-        known = self.known_elements(value, spot)
-        if known == [] or (isinstance(thing, Seq) and not thing.segments):
-            return Const(isinstance(node, ast.Call) and describe(node.func) == "all", flags_of(value))
+        wants_all = isinstance(node, ast.Call) and describe(node.func) == "all"
+        known = [] if isinstance(thing, Seq) and not thing.segments else self.known_elements(value, spot)
+        truths = None if known is None else [self._truth(item, spot) for item in known]
+        if truths is not None and ((not wants_all) in truths or None not in truths):
+            flags = frozenset().union(flags_of(value), *map(flags_of, known or ()))
+            return Const(wants_all if (not wants_all) not in truths else not wants_all, flags)
         values = [segment.value for segment in thing.segments] if isinstance(thing, Seq) else [value]
         return self._derived("a test of it", values, node=node, spot=spot)
 

@@ -48,6 +48,11 @@ class Instance:
     attributes: dict[str, Value]
 
 
+def class_key(info: ClassInfo) -> str:
+    """Return the name under which the heap holds what is written to a class."""
+    return f"class {id(info)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Clone:
     """A copy of a part of the subject, with what was written to it since."""

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import ast
 import functools
+import math
+import string
+import sys
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -271,6 +274,21 @@ Value: TypeAlias = (
     | Growing
     | Choice
 )
+
+
+CONSTANTS: dict[str, Any] = {
+    "math.inf": math.inf,
+    "numpy.inf": math.inf,
+    "math.pi": math.pi,
+    "math.e": math.e,
+    "sys.maxsize": sys.maxsize,
+    **{f"string.{name}": getattr(string, name) for name in ("digits", "ascii_letters", "punctuation", "whitespace")},
+}
+
+
+def outside(name: str) -> Const | External:
+    """Return what a dotted name outside the tree stands for: a constant that never differs, or just the name."""
+    return Const(CONSTANTS[name]) if name in CONSTANTS else External(name)
 
 
 def flags_of(value: Value) -> frozenset[str]:
