@@ -5,7 +5,21 @@ from __future__ import annotations
 # ruff: noqa: PLR0911, PLR0912, C901  # one way out for each kind of value
 from mragaudit.hookaudit.interpreter.machine import Notes
 from mragaudit.hookaudit.interpreter.state import Seq, State, settle
-from mragaudit.hookaudit.interpreter.values import Changed, Choice, Const, Opaque, Part, Ref, Same, Tup, Unknown, Value
+from mragaudit.hookaudit.interpreter.values import (
+    Changed,
+    Choice,
+    Const,
+    One,
+    Opaque,
+    Part,
+    Ref,
+    Same,
+    Spread,
+    Text,
+    Tup,
+    Unknown,
+    Value,
+)
 from mragaudit.hookaudit.verdicts import HookSpec, Plain
 
 OWN_SOURCE = "calls none of what the hook map names as its source: it is a source of its own"
@@ -21,6 +35,9 @@ def classify(value: Value, state: State, *, spec: HookSpec, notes: Notes) -> tup
             return "inactive", f"hands back `{spec.output_key}` of its input as it was"
     if spec.gate:
         return _classify_gate(value, state)
+    thing = state.heap.get(value.name) if isinstance(value, Ref) else None
+    if spec.text and isinstance(thing, Seq) and thing.kind == "generator":
+        value = _read_text(thing, state)
     settled = settle(value, state)
     touched = settle(Same(), state)
     match settled:
@@ -44,6 +61,14 @@ def classify(value: Value, state: State, *, spec: HookSpec, notes: Notes) -> tup
             return "unknown", f"returns what comes from outside the tree, after handing the input there ({settled.why})"
         case _:
             return "active", "returns something else than its input"
+
+
+def _read_text(generator: Seq, state: State) -> Value:
+    """Return the answer as whoever reads it puts its pieces together."""
+    if len(generator.segments) == 1 and isinstance(generator.segments[0], One | Spread):
+        return generator.segments[0].value
+    read = settle(Text(generator.segments), state)
+    return read.owner if isinstance(read, Part) and read.step == ("split", "") else read
 
 
 def _classify_choice(choice: Choice, state: State, *, spec: HookSpec) -> tuple[Plain, str]:

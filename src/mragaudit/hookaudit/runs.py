@@ -6,8 +6,8 @@ import ast
 from dataclasses import dataclass
 
 from mragaudit.hookaudit.classification import classify
+from mragaudit.hookaudit.interpreter.expressions import defaults_of
 from mragaudit.hookaudit.interpreter.machine import Abrupt, CallArgs, GiveUp, Notes, Spot
-from mragaudit.hookaudit.interpreter.objects import defaults_of
 from mragaudit.hookaudit.interpreter.state import Instance, State
 from mragaudit.hookaudit.interpreter.statements import VALIDATION, Interpreter
 from mragaudit.hookaudit.interpreter.values import (
@@ -127,7 +127,7 @@ def _arguments(machine: Interpreter, signature: tuple[Func | None, int], *, targ
         chosen = None
     else:
         chosen = spec.subject if spec.subject in (*names, *keyword_only) else next(iter([*names, *keyword_only]), None)
-    required = frozenset(name for name in (*names, *keyword_only) if name not in defaults_of(func))
+    required = frozenset(name for name in (*names, *keyword_only) if name not in defaults_of(func.node))
     passed = required | spec.passed
     values = machine.default_arguments(func, prefix=f"param:{spec.method}", spot=spot, skip=skip, passed=passed)
     if chosen is not None:

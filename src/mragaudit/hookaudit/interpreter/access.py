@@ -4,6 +4,7 @@ from __future__ import annotations
 
 # ruff: noqa: PLR0911, C901  # an interpreter has one way out for each kind of value
 import ast
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -84,6 +85,8 @@ class Access(Operators):
             case Choice():
                 results = [self.attribute(item, name, node=node, spot=spot) for item in owner.values]
                 return self.merged(results)
+            case Const() if name == "value" and not _is_method_name(name, node):
+                return owner  # a member of an enumeration stands for its value
             case Changed() | Unknown() if not _is_method_name(name, node):
                 return owner
             case Opaque(settled=True) if not _is_method_name(name, node):
@@ -255,10 +258,17 @@ class Access(Operators):
                 return Opaque("a slice")
         if isinstance(settled, Same | Part) and bounds == [Const(None), Const(None), Const(-1)]:
             return self.reverse(settled)
+        if self._is_text(settled) and isinstance(settled, Same | Part) and step == Const(None):
+            self.decide(flags, describe(node))
+            ends = ((lower, part.lower, 0), (upper, part.upper, None))
+            return Part(settled, ("span", tuple(_bound(bound, written, at) for bound, written, at in ends)))
         if is_subject(settled):
             self.decide(flags, describe(node))
             return self.changed(f"`{describe(node)}` keeps only a part", node, spot)
         return Opaque("a slice", flags_of(owner) | flags)
+
+    def _is_text(self, value: Value) -> bool:
+        return self.text_subject and (isinstance(value, Same) or (isinstance(value, Part) and value.step[0] == "span"))
 
     def reverse(self, value: Same | Part) -> Same | Part:
         """Return the value the other way round; twice is not at all."""
@@ -283,5 +293,14 @@ def _is_method_name(name: str, node: ast.AST) -> bool:
     return isinstance(node, ast.Call) or name.startswith("__")
 
 
+def _bound(value: Value, written: ast.expr | None, at: int | None) -> Any:
+    """Return one end of a slice: None for that of the text itself, else what is equal only where the places are."""
+    if isinstance(value, Const):
+        return None if value.value in (at, None) else value.value
+    return (written.id, value) if isinstance(written, ast.Name) else (value, getattr(written, "col_offset", 0), written)
+
+
 def _is_length_of(value: Value, owner: Value) -> bool:
+    if isinstance(value, Const):
+        return bool(value.value == sys.maxsize)
     return isinstance(value, View) and value.how == "length" and value.inner[0] == owner

@@ -168,6 +168,8 @@ class Bindings(Expressions):
         """Return a value, or the default that a field declaration gives."""
         if isinstance(value, ast.Call) and spot.frame.cls is not None:
             name = describe(value.func).rsplit(".", 1)[-1]
+            if name == "auto":
+                return Const(f"auto {value.lineno}")
             if name in {"field", "Field", "ib", "attrib", "PrivateAttr"}:
                 return self._declared_default(value, spot)
         return self.evaluate(value, spot)
@@ -203,7 +205,7 @@ class Bindings(Expressions):
     def define(self, node: Definition, spot: Spot, *, cls: ClassInfo | None = None) -> Value:
         """Return a function as its decorators leave it."""
         inside = spot.frame.number if spot.frame.func is not None else None
-        value: Value = Func(node, spot.frame.module, inside, cls)
+        value: Value = Func(node, spot.frame.module, inside, cls, self.defaults_then(node, spot))
         for decorator in reversed(node.decorator_list):
             value = self._decorated(decorator, value, spot)
         return value

@@ -8,8 +8,9 @@ import functools
 from dataclasses import replace
 
 from mragaudit.hookaudit.interpreter.bindings import kind_of
+from mragaudit.hookaudit.interpreter.expressions import defaults_of
 from mragaudit.hookaudit.interpreter.machine import MAX_DEPTH, Abrupt, CallArgs, GiveUp, Returned, Spot
-from mragaudit.hookaudit.interpreter.objects import GIVEN, Objects, defaults_of
+from mragaudit.hookaudit.interpreter.objects import GIVEN, Objects
 from mragaudit.hookaudit.interpreter.state import Instance, Seq, as_same, merge_states, settle
 from mragaudit.hookaudit.interpreter.values import (
     Bound,
@@ -132,8 +133,6 @@ class Calls(Objects):
             case Partial():
                 given = CallArgs((*func.args, *args.positional), {**dict(func.kwargs), **args.keywords})
                 return self.call(func.func, given, node=node, spot=spot)
-            case Wrapped(how="context"):
-                return Opaque("a context", settled=True)
             case Wrapped(how="unknown"):
                 return self.unknown("is wrapped by a decorator that is not in the tree", node, spot)
             case Wrapped():
@@ -182,7 +181,7 @@ class Calls(Objects):
         spot.state.own(frame.number).update(bound)
         if isinstance(func.node, ast.Lambda):
             return self.evaluate(func.node.body, Spot(frame, spot.state))
-        if _is_generator(func.node):
+        if is_generator(func.node):
             results = self.new_list((), spot, kind="generator")
             frame = replace(frame, results=results)
             self.frames[frame.number] = frame
@@ -239,9 +238,9 @@ class Calls(Objects):
         extra = args.positional[len(names) :]
         known = {*names, *(arg.arg for arg in spec.kwonlyargs)}
         bound |= {name: value for name, value in args.keywords.items() if name in known}
-        for name, default in defaults_of(func).items():
+        for name, default in defaults_of(func.node).items():
             if name not in bound:
-                bound[name] = self._default(default, func, spot)
+                bound[name] = self._default(name, default, func=func, spot=spot)
         for arg in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
             value = bound.setdefault(arg.arg, Opaque("is not given", settled=True))
             bound[arg.arg] = self.hinted(value, self.hint(arg.annotation, func.module))
@@ -266,7 +265,8 @@ def _called_name(node: ast.Call) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def _is_generator(node: Definition) -> bool:
+def is_generator(node: Definition) -> bool:
+    """Return whether calling a function only makes a generator."""
     return any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in _own_nodes(node))
 
 

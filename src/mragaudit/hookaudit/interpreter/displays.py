@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from mragaudit.hookaudit.interpreter.assignment import Assignment
 from mragaudit.hookaudit.interpreter.machine import Spot
-from mragaudit.hookaudit.interpreter.state import Clone
+from mragaudit.hookaudit.interpreter.state import Clone, Seq
 from mragaudit.hookaudit.interpreter.values import (
     Changed,
     Each,
@@ -15,6 +15,7 @@ from mragaudit.hookaudit.interpreter.values import (
     Opaque,
     Part,
     Ref,
+    Same,
     Segment,
     Spread,
     Tup,
@@ -65,6 +66,16 @@ class Displays(Assignment):
             return base
         return self.new_list(tuple(segments), spot, kind="dict")
 
+    def laid_over(self, left: Value, right: Value, spot: Spot) -> Value | None:
+        """Return a copy of a dict of the subject with another laid over it; None where it is no such dict."""
+        thing = spot.state.heap.get(right.name) if isinstance(right, Ref) else None
+        if not isinstance(left, Same | Part) or not isinstance(thing, Seq) or thing.kind != "dict":
+            return None
+        copy = self.shallow_copy(left, spot)
+        for segment in thing.segments:
+            self.write_pairs(copy, segment, spot)
+        return copy
+
     def write_pairs(self, target: Value, segment: Segment, spot: Spot) -> None:
         """Write key and value of a dict's segment to an object."""
         if isinstance(segment.value, Tup) and isinstance(segment, One):
@@ -77,7 +88,7 @@ class Displays(Assignment):
 
     # comprehensions
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, spot: Spot) -> Value:
-        frame = self.new_frame(spot.frame.module, parent=spot.frame, func=spot.frame.func)
+        frame = self.new_frame(spot.frame.module, parent=spot.frame, func=spot.frame.func, comprehension=True)
         inner = Spot(frame, spot.state)
         inner.state.own(frame.number)
         segments = self._generate(node.generators, inner, lambda at: self.evaluate(node.elt, at))
@@ -85,7 +96,7 @@ class Displays(Assignment):
         return self.new_list(segments, spot, kind=kind)
 
     def _dict_comp(self, node: ast.DictComp, spot: Spot) -> Value:
-        frame = self.new_frame(spot.frame.module, parent=spot.frame, func=spot.frame.func)
+        frame = self.new_frame(spot.frame.module, parent=spot.frame, func=spot.frame.func, comprehension=True)
         inner = Spot(frame, spot.state)
         inner.state.own(frame.number)
         segments = self._generate(
@@ -111,7 +122,7 @@ class Displays(Assignment):
             return ()
         inner = self._generate(rest, spot, make)
         if len(inner) == 1 and isinstance(inner[0], One):
-            return (Each(source, inner[0].value, exact),)
+            return (Each(self.base_of(source, spot), inner[0].value, exact),)
         return (Each(source, self.changed("it is flattened", generator.iter, spot), exact=False),) if inner else ()
 
     def _generate_known(

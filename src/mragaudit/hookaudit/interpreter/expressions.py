@@ -42,14 +42,24 @@ class Expressions(Displays):
 
     def _named(self, node: ast.NamedExpr, spot: Spot) -> Value:
         value = self.evaluate(node.value, spot)
-        self.assign(node.target, value, spot)
+        frame = spot.frame
+        while frame.comprehension and frame.parent is not None:
+            frame = frame.parent
+        self.assign(node.target, value, Spot(frame, spot.state))
         return value
 
     def _await(self, node: ast.Await, spot: Spot) -> Value:
         return self.evaluate(node.value, spot)
 
     def _lambda(self, node: ast.Lambda, spot: Spot) -> Value:
-        return Func(node, spot.frame.module, spot.frame.number)
+        return Func(node, spot.frame.module, spot.frame.number, defaults=self.defaults_then(node, spot))
+
+    def defaults_then(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, spot: Spot
+    ) -> tuple[tuple[str, Value], ...]:
+        """Return what the defaults of a function that is defined inside another one are at that time."""
+        given = defaults_of(node) if spot.frame.func is not None else {}
+        return tuple((name, self.evaluate(default, spot)) for name, default in given.items())
 
     def _if_exp(self, node: ast.IfExp, spot: Spot) -> Value:
         chosen, flags = self.test(node.test, spot)
@@ -117,3 +127,14 @@ _HANDLERS: dict[type[ast.expr], Callable[[Any, Any, Spot], Value]] = {
     ast.YieldFrom: Expressions._yield,
     ast.Call: lambda self, node, spot: self._call(node, spot),
 }
+
+
+def defaults_of(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> dict[str, ast.expr]:
+    """Return the parameters that have a default."""
+    spec = node.args
+    names = [arg.arg for arg in (*spec.posonlyargs, *spec.args)]
+    found = dict(zip(names[len(names) - len(spec.defaults) :], spec.defaults, strict=True)) if spec.defaults else {}
+    for arg, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True):
+        if default is not None:
+            found[arg.arg] = default
+    return found

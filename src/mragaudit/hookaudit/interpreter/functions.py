@@ -4,6 +4,8 @@ from __future__ import annotations
 
 # ruff: noqa: ARG002  # the functions of the tables share one signature
 import ast
+import re
+from typing import Any
 
 from mragaudit.hookaudit.interpreter.bindings import dotted_name
 from mragaudit.hookaudit.interpreter.machine import CallArgs, Spot
@@ -17,6 +19,7 @@ from mragaudit.hookaudit.interpreter.values import (
     Const,
     Each,
     Func,
+    Method,
     One,
     Opaque,
     Part,
@@ -79,7 +82,11 @@ class Functions(OutsideCalls):
         return value
 
     def _str(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
-        return self.as_text(args.positional[0], node, spot) if args.positional else Const("")
+        first = args.get(0)
+        if isinstance(first, Part) and first.step[0] == "encoded" and len(args.all()) > 1:
+            rest = CallArgs(args.positional[1:], args.keywords)
+            return self.call(Method(first, "decode"), rest, node=node, spot=spot)
+        return self.as_text(first, node, spot) if first is not None else Const("")
 
     def _dict_call(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         base: Value | None = args.get(0)
@@ -110,6 +117,16 @@ class Functions(OutsideCalls):
     def _enumerate(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         return View("enumerate", args.positional[:1]) if args.positional else Opaque()
 
+    def _reversed(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
+        value = args.get(0) or Opaque()
+        known = self.known_elements(value, spot)
+        if known is not None:
+            return with_flags(self.new_list(tuple(One(item) for item in reversed(known)), spot), flags_of(value))
+        settled = settle(value, spot.state)
+        if isinstance(settled, Same | Part):
+            return self.reverse(settled)
+        return self._derived(f"`{describe(node)}`", [value], node=node, spot=spot)
+
     def _zip(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         return View("zip", args.positional) if args.positional else Opaque()
 
@@ -138,7 +155,7 @@ class Functions(OutsideCalls):
             return self.new_list(tuple(One(value) for value in values), spot)
         items = [self.element(self.iterated(item, spot), node, spot) for item in sources]
         value = self.call(func, CallArgs(tuple(items)), node=node, spot=spot)
-        return self.new_list((Each(source, value),), spot)
+        return self.new_list((Each(self.base_of(source, spot), value),), spot)
 
     def _filter(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         if len(args.positional) < 2:  # noqa: PLR2004
@@ -179,8 +196,10 @@ class Functions(OutsideCalls):
                 return self.unknown("gets an attribute by a name that cannot be told", node, spot)
             return self._derived("an attribute", [owner, name], node=node, spot=spot)
         self.decide(name.flags, describe(node))
-        if default is not None and isinstance(owner, Const) and not hasattr(owner.value, str(name.value)):
-            return with_flags(default, owner.flags | name.flags)
+        missing = isinstance(owner, Const) and not hasattr(owner.value, str(name.value))
+        missing = missing or (_is_declared_text(owner) and not hasattr("", str(name.value)))
+        if default is not None and missing:
+            return with_flags(default, flags_of(owner) | name.flags)
         found = self.attribute(owner, str(name.value), node=ast.Attribute(ast.Name("self"), str(name.value)), spot=spot)
         if default is not None and isinstance(owner, Ref) and self._is_missing(owner, str(name.value), spot):
             text = describe(node)
@@ -204,6 +223,8 @@ class Functions(OutsideCalls):
 
     def _hasattr(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         owner, name = args.get(0), args.get(1)
+        if isinstance(name, Const) and _is_declared_text(owner):
+            return Const(hasattr("", str(name.value)))
         if isinstance(owner, Ref) and isinstance(name, Const):
             return Const(not self._is_missing(owner, str(name.value), spot))
         return self._derived("a test of it", [owner or Opaque()], node=node, spot=spot)
@@ -232,7 +253,8 @@ class Functions(OutsideCalls):
             expected = {annotated.rsplit(".", 1)[-1]} if annotated in _BUILTIN_TYPES else expected
         if names & expected:
             return True
-        return False if names and names <= set(_BUILTIN_TYPES) and annotated in _BUILTIN_TYPES else None
+        told = annotated in _BUILTIN_TYPES or (self.text_subject and not annotated)
+        return False if names and names <= set(_BUILTIN_TYPES) and told else None
 
     def _type(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         owner = args.get(0) or Opaque()
@@ -247,7 +269,9 @@ class Functions(OutsideCalls):
         return args.get(0) or Opaque()
 
     def _next(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
-        return self.element(args.get(0) or Opaque(), node, spot)
+        source = args.get(0) or Opaque()
+        known = self.known_elements(source, spot)
+        return known[0] if known else self.element(source, node, spot)
 
     def _chain(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         segments: list[Segment] = []
@@ -257,10 +281,8 @@ class Functions(OutsideCalls):
         return self.new_list(tuple(segments), spot)
 
     def _gather(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
-        if len(args.positional) == 1 and is_subject(args.positional[0]) and isinstance(node, ast.Call):
-            starred = [item for item in node.args if isinstance(item, ast.Starred)]
-            if starred:
-                return self.evaluate(starred[0].value, spot)
+        if isinstance(node, ast.Call) and len(node.args) == 1 and isinstance(node.args[0], ast.Starred):
+            return self.evaluate(node.args[0].value, spot)
         return self.new_list(tuple(One(value) for value in args.positional), spot)
 
     def _partial(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
@@ -284,6 +306,9 @@ class Functions(OutsideCalls):
 
     def _replace(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         owner = args.get(0)
+        thing = spot.state.heap.get(owner.name) if isinstance(owner, Ref) else None
+        if isinstance(thing, Instance):
+            return self.allocate(Instance(thing.cls, {**thing.attributes, **args.keywords}), spot.state)
         if not isinstance(owner, Same | Part):
             return self._derived("a changed copy", args.all(), node=node, spot=spot)
         copy = self.allocate(Clone(owner), spot.state)
@@ -296,15 +321,20 @@ class Functions(OutsideCalls):
         return self.setting(f"env:{text}", text, args.get(1, "default") or Const(None))
 
     def _substitute(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
-        return self._sub(CallArgs(args.positional[1:], args.keywords), node=node, spot=spot)
+        given = args.get(0, "pattern")
+        pattern = given.value if isinstance(given, Const) else given.pattern if isinstance(given, Opaque) else None
+        rest = CallArgs(args.positional[1:], {k: v for k, v in args.keywords.items() if k != "pattern"})
+        return self._sub(rest, pattern=pattern, node=node, spot=spot)
 
-    def _sub(self, args: CallArgs, *, node: ast.AST, spot: Spot) -> Value:
+    def _sub(self, args: CallArgs, *, pattern: Any, node: ast.AST, spot: Spot) -> Value:
         """Return what a pattern's `sub` does: nothing where each match is put back as it was."""
         repl, text = args.get(0, "repl") or Opaque(), args.get(1, "string") or Opaque()
         subject = settle(text, spot.state)
         if isinstance(subject, Unknown | Changed) or not is_subject(subject):
             return self._derived(f"`{describe(node)}`", [subject], node=node, spot=spot)
-        if isinstance(repl, Const) and repl.value in {"\\g<0>"}:
+        put_back_text = isinstance(repl, Const) and puts_back(pattern, repl.value)
+        if put_back_text or (isinstance(pattern, str) and pattern in NEVER_MATCHING):
+            self.decide(flags_of(repl), describe(node))
             return subject
         if isinstance(repl, Func | Bound | Partial):
             put_back = self.call(repl, CallArgs((Opaque("a match", kind="re.Match"),)), node=node, spot=spot)
@@ -314,7 +344,29 @@ class Functions(OutsideCalls):
 
     def _compile(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         flags = frozenset().union(*map(flags_of, args.all()))
-        return Opaque("a pattern", flags, truthy=True, kind="re.Pattern")
+        given = args.get(0, "pattern")
+        text = (
+            given.value if isinstance(given, Const) and isinstance(given.value, str) and len(args.all()) == 1 else None
+        )
+        return Opaque("a pattern", flags, truthy=True, kind="re.Pattern", pattern=text)
+
+
+NEVER_MATCHING = frozenset(("(?!)", "$^", "a^", "x^", ".^", "$.", "$a", "$x", r"\Z\A", r"\b\B"))
+
+
+def puts_back(pattern: Any, replacement: Any) -> bool:
+    """Return whether a replacement is the match itself: by its number, or as the same letters."""
+    if replacement == r"\g<0>":
+        return True
+    if not isinstance(pattern, str) or not isinstance(replacement, str):
+        return False
+    if replacement in {r"\1", r"\g<1>"}:
+        return re.fullmatch(r"\((?!\?)(?:[^()\\]|\\.)*\)", pattern) is not None  # one group around everything
+    return bool(pattern) and pattern == replacement and not re.search(r"[][.^$*+?{}|()\\]", pattern)
+
+
+def _is_declared_text(value: Value | None) -> bool:
+    return isinstance(value, Same) and value.hint is not None and value.hint.name == "str"
 
 
 def _type_names(wanted: Value | None, known: list[Value] | None) -> set[str]:

@@ -8,7 +8,7 @@ import builtins
 from mragaudit.hookaudit.interpreter.flow import Flow
 from mragaudit.hookaudit.interpreter.loops import Loops
 from mragaudit.hookaudit.interpreter.machine import CallArgs, Returned, Spot
-from mragaudit.hookaudit.interpreter.state import Instance, State, group_states
+from mragaudit.hookaudit.interpreter.state import Instance, Seq, State, group_states
 from mragaudit.hookaudit.interpreter.values import ClassRef, Opaque, Ref, Value, describe, is_subject
 
 
@@ -35,7 +35,11 @@ class Handlers(Loops):
                 if self.find_in_class(thing.cls, name, spot) is not None:
                     method = self.attribute(value, name, node=item.context_expr, spot=spot)
                     return self.call(method, CallArgs(), node=item.context_expr, spot=spot)
-        return value if is_subject(value) or isinstance(value, Ref) else Opaque("a context", settled=True)
+        if isinstance(thing, Seq) and thing.kind == "generator":  # a context manager written as a generator
+            known = self.known_elements(value, spot)
+            return known[0] if known else Opaque("a context", settled=True)
+        kind = value.kind if isinstance(value, Opaque) else ""
+        return value if is_subject(value) or isinstance(value, Ref) else Opaque("a context", kind=kind, settled=True)
 
     def _try(self, node: ast.Try, spot: Spot) -> Flow:
         flow = self._guard(node.body, node.handlers, spot, orelse=node.orelse)

@@ -72,10 +72,28 @@ class Iteration(Truth):
         """Return what an iteration runs over: the subject itself where a container equals it."""
         if isinstance(value, View):
             return View(value.how, tuple(self.iterated(item, spot) for item in value.inner))
-        if not isinstance(value, Text | Ref):
+        if not isinstance(value, Text | Ref) or self._holds_copies(value, spot):
             return value
         settled = settle(value, spot.state)
         return settled if isinstance(settled, Same | Part) or isinstance(value, Text) else value
+
+    def _holds_copies(self, value: Value, spot: Spot) -> bool:
+        """Return whether a list holds copies of its own, which equal the subject's elements and are not these."""
+        thing = spot.state.heap.get(value.name) if isinstance(value, Ref) else None
+        if not isinstance(thing, Seq) or len(thing.segments) != 1:
+            return False
+        entry = thing.segments[0]
+        return isinstance(entry, Each) and isinstance(entry.value, Ref)
+
+    def base_of(self, source: Value, spot: Spot) -> Value:
+        """Return what has one element for each of the source's, as far down as that can be told."""
+        thing = spot.state.heap.get(source.name) if isinstance(source, Ref) else None
+        if isinstance(source, View) and source.how in {"zip", "enumerate"}:
+            return View(source.how, tuple(self.base_of(item, spot) for item in source.inner))
+        if not isinstance(thing, Seq) or len(thing.segments) != 1:
+            return source
+        entry = thing.segments[0]
+        return self.base_of(entry.source, spot) if isinstance(entry, Each) and entry.exact else source
 
     def constants(self, value: Value, spot: Spot) -> list[Any] | None:
         """Return the elements of a container of constants."""
@@ -108,9 +126,11 @@ class Iteration(Truth):
 
     def _object_element(self, ref: Ref, node: ast.AST, spot: Spot) -> Value:
         settled = settle(ref, spot.state)
+        thing = spot.state.heap.get(ref.name)
+        if isinstance(thing, Seq) and len(thing.segments) == 1 and isinstance(thing.segments[0], Each):
+            return thing.segments[0].value  # so that what is written to it reaches the object that it is
         if isinstance(settled, Same | Part | Changed | Unknown):
             return self.element(settled, node, spot)
-        thing = spot.state.heap.get(ref.name)
         values = [segment.value for segment in thing.segments] if isinstance(thing, Seq) else []
         result: Value = values[0] if values else Opaque("an element", ref.flags)
         for value in values[1:]:

@@ -32,15 +32,17 @@ COPIES = frozenset(
     "list tuple copy.copy numpy.array numpy.asarray numpy.copy numpy.ascontiguousarray numpy.atleast_1d iter aiter "
     "float bytes collections.deque collections.OrderedDict".split()
 )
-KEPT = frozenset("sys.intern os.fspath asyncio.run asyncio.shield asyncio.ensure_future asyncio.create_task".split())
+KEPT = frozenset(
+    "sys.intern os.fspath asyncio.run asyncio.shield asyncio.ensure_future asyncio.create_task asyncio.wait_for".split()
+)
 QUIET = frozenset("logging warnings time traceback print structlog loguru prometheus_client gc opentelemetry".split())
 COMPUTES = frozenset(
     "html textwrap unicodedata hashlib base64 zlib string urllib difflib shlex binascii codecs quopri hmac statistics "
     "math heapq bisect re random secrets numpy uuid pprint".split()
 )
 CALCULATIONS = frozenset(
-    "sorted reversed set frozenset abs round int min max sum repr ascii format hash ord chr bool any all complex "
-    "divmod pow hex oct bin slice memoryview bytearray id type len".split()
+    "sorted set frozenset abs round int min max sum repr ascii format hash ord chr bool any all complex "
+    "dict.fromkeys divmod pow hex oct bin slice memoryview bytearray id type len".split()
 )
 ROUND_TRIPS = {
     "json.loads": "json.dumps",
@@ -50,6 +52,7 @@ ROUND_TRIPS = {
     "urllib.parse.unquote": "urllib.parse.quote",
     "zlib.decompress": "zlib.compress",
     "html.unescape": "html.escape",
+    "chr": "ord",
 }
 
 
@@ -70,6 +73,7 @@ FOLDED: dict[str, Callable[..., Any]] = {  # what is worked out on constants, wh
     "min": min,
     "str.maketrans": str.maketrans,
 }
+FRAME_READERS = frozenset("locals vars eval globals sys._getframe inspect.currentframe".split())
 LONGEST_CONSTANT = 200
 
 
@@ -96,12 +100,18 @@ class Library(Methods):
         handler = _FUNCTIONS.get(name)
         if handler is not None:
             return handler(self, args, node, spot)
+        first = args.get(0)
+        if name in FRAME_READERS:
+            return self.unknown(f"calls `{name}`, which may read any variable", node, spot)
         folded = self._folded(name, args)
         if folded is not None:
             return folded
+        owner, _, method = name.partition(".")
+        if owner in {"str", "list", "dict"} and method and first is not None and method != "fromkeys":
+            rest = CallArgs(args.positional[1:], args.keywords)
+            return self._method(Method(first, method), rest, node=node, spot=spot)
         if name in THREADS or name.endswith(".run_in_executor"):
             return self._in_thread(name, args, node=node, spot=spot)
-        first = args.get(0)
         if name in ROUND_TRIPS and isinstance(first, Part) and first.step == ("encoded", ROUND_TRIPS[name]):
             return self.shallow_copy(first.owner, spot, deep=True)
         if name in ROUND_TRIPS.values() and isinstance(first, Same | Part):
@@ -145,6 +155,7 @@ _FUNCTIONS: dict[str, _Function] = {
     "all": Library._any,
     "enumerate": Library._enumerate,
     "zip": Library._zip,
+    "reversed": Library._reversed,
     "range": Library._range,
     "map": Library._map,
     "filter": Library._filter,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from mragaudit.hookaudit.interpreter.flow import Flow
 from mragaudit.hookaudit.interpreter.machine import Spot
 from mragaudit.hookaudit.interpreter.matching import Matching
+from mragaudit.hookaudit.interpreter.methods import FRONTED
 from mragaudit.hookaudit.interpreter.state import Frame, Seq, State, group_states, merge_states
 from mragaudit.hookaudit.interpreter.values import (
     Changed,
@@ -30,6 +31,8 @@ from mragaudit.hookaudit.interpreter.values import (
 )
 
 ROUNDS = 3
+EARLIER = "earlier rounds"
+GROWTH = frozenset("append extend add insert".split())
 
 
 class Loops(Matching):
@@ -75,7 +78,7 @@ class Loops(Matching):
 
         surely = isinstance(source, Same | Part) or (isinstance(source, Ref) and self._truth(source, spot) is True)
         surely = surely or (is_subject(source) and not isinstance(source, Changed | Unknown))
-        return self._loop(node.body, source, spot, bind=bind, surely=surely)
+        return self._loop(node.body, self.base_of(source, spot), spot, bind=bind, surely=surely)
 
     def _while(self, node: ast.While, spot: Spot) -> Flow:
         chosen, _ = self.test(node.test, spot)
@@ -103,6 +106,7 @@ class Loops(Matching):
         start = spot.state
         growing = self._growing_names(body, Spot(spot.frame, start))
         added_to = {name for node in body for inner in ast.walk(node) if (name := _added_to(inner)) is not None}
+        read = self._lists_read(body, Spot(spot.frame, start))
         result = Flow()
         after: list[State] = []
         entry = start
@@ -116,17 +120,50 @@ class Loops(Matching):
             after = self._after(
                 ends, start=entry, source=source, growing=growing, spot=spot, added_to=added_to, exact=not flow.breaks
             )
+            self._grow_broken(flow.breaks, ends, start=entry, source=source)
             result.breaks = self._without_growing(flow.breaks, growing, spot.frame)
             if not ends:
                 break
             again = self._entry_of_next_round(start, ends, growing, spot.frame)
-            if again.frames == entry.frames and again.touched.keys() == entry.touched.keys():
+            earlier = self._earlier_rounds(again, ends, read)
+            if again.frames == entry.frames and again.touched.keys() == entry.touched.keys() and not earlier:
                 break
             entry = again
         if not surely:
             after.append(start)
         result.nexts = group_states(after)
         return result
+
+    def _lists_read(self, body: list[ast.stmt], spot: Spot) -> dict[str, Seq]:
+        """Return the lists that a loop body looks at, and not only adds to, as they stand before the loop."""
+        added = {
+            id(inner.func.value)
+            for node in body
+            for inner in ast.walk(node)
+            if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in GROWTH
+        }
+        names = spot.state.names(spot.frame.number)
+        found: dict[str, Seq] = {}
+        for inner in (inner for node in body for inner in ast.walk(node)):
+            value = names.get(inner.id) if isinstance(inner, ast.Name) and id(inner) not in added else None
+            thing = spot.state.heap.get(value.name) if isinstance(value, Ref) else None
+            if isinstance(value, Ref) and isinstance(thing, Seq):
+                found[value.name] = thing
+        return found
+
+    def _earlier_rounds(self, entry: State, ends: list[State], read: dict[str, Seq]) -> bool:
+        """Put what a round added into the lists that the body looks at; return whether that is news."""
+        news = False
+        for name, before in read.items():
+            start = len(before.segments)
+            grown = [end.heap[name] for end in ends if name in end.heap]
+            added = [thing.segments[start:] for thing in grown if isinstance(thing, Seq)]
+            if before.kind == "dict" or not any(added):
+                continue
+            earlier = Each(Opaque(EARLIER), _round_entry(added, Opaque(), exact=False).value, exact=False)
+            entry.heap[name] = Seq(before.kind, (*before.segments, earlier))
+            news = news or all(segment != earlier for segments in added for segment in segments)
+        return news
 
     def _growing_names(self, body: list[ast.stmt], spot: Spot) -> dict[str, Value]:
         """Return the variables that hold a text or tuple at the start and that the body adds to, by their start."""
@@ -174,6 +211,15 @@ class Loops(Matching):
             self._grow_variables(state, start, added_to, source=source, exact=exact, frame=spot.frame)
         return merged
 
+    def _grow_broken(self, broken: list[State], ends: list[State], *, start: State, source: Value) -> None:
+        """Fill the lists of a loop that is left early with what its rounds added: some of the elements."""
+        lists = {name: thing for name, thing in start.heap.items() if isinstance(thing, Seq)}
+        for state in broken if ends else ():
+            for name, thing in lists.items():
+                segments = self._grown(name, thing, [*ends, state], source=source, exact=False)
+                if segments is not None:
+                    state.heap[name] = Seq(thing.kind, segments)
+
     def _without_growing(self, states: list[State], growing: dict[str, Value], frame: Frame) -> list[State]:
         for state in states:
             for name, before in growing.items():
@@ -186,12 +232,15 @@ class Loops(Matching):
     ) -> tuple[Segment, ...] | None:
         """Return a list after all rounds, None where no round changed it."""
         before = thing.segments
+        kept = tuple(segment for segment in before if not _is_earlier(segment))
         after = [end.heap[name].segments if isinstance(end.heap.get(name), Seq) else before for end in ends]  # type: ignore[union-attr]
         if all(segments == before for segments in after):
             return None
         if any(segments[: len(before)] != before for segments in after):
-            return (*before, Each(source, Changed("it is rebuilt in a loop"), exact=False))
-        return (*before, _round_entry([segments[len(before) :] for segments in after], source, exact=exact))
+            return (*kept, Each(source, Changed("it is rebuilt in a loop"), exact=False))
+        if any(isinstance(then := end.heap.get(name), Seq) and then.kind == FRONTED for end in ends):
+            return (*kept, Each(source, Changed("its elements are turned round"), exact=False))
+        return (*kept, _round_entry([segments[len(before) :] for segments in after], source, exact=exact))
 
     def _grown_text(
         self, name: str, before: Value, ends: list[State], *, source: Value, exact: bool, frame: Frame
@@ -254,10 +303,18 @@ def _round_entry(added: list[tuple[Segment, ...]], source: Value, *, exact: bool
     return Each(source, merged, exact=exact and always)
 
 
+def _is_earlier(segment: Segment) -> bool:
+    return isinstance(segment, Each) and segment.source == Opaque(EARLIER)
+
+
 def _added_to(node: ast.AST) -> str | None:
     match node:
         case ast.AugAssign(target=ast.Name(id=name), op=ast.Add()):
             return name
+        case ast.Assign(
+            targets=[ast.Name(id=name)], value=ast.List(elts=[ast.Starred(value=ast.Name(id=other)), _, *_])
+        ):
+            return name if name == other else None
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.BinOp(op=ast.Add(), left=ast.Name(id=other))):
             return name if name == other else None
         case _:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mragaudit.hookaudit.interpreter.state import Frame, HeapObject, Seq, State, settle
@@ -370,7 +370,7 @@ def _flagged(value: Value, key: str) -> Value:
     if isinstance(value, Tup):
         return Tup(value.items, value.flags | {key})
     if isinstance(value, Opaque):
-        return Opaque(value.why, value.flags | {key}, value.truthy, value.kind)
+        return replace(value, flags=value.flags | {key})
     return value
 
 

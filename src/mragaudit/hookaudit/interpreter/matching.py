@@ -8,7 +8,7 @@ from mragaudit.hookaudit.interpreter.flow import Flow
 from mragaudit.hookaudit.interpreter.library import Library
 from mragaudit.hookaudit.interpreter.machine import Spot
 from mragaudit.hookaudit.interpreter.state import Frame, State, group_states
-from mragaudit.hookaudit.interpreter.values import Const, Opaque, Value, is_subject
+from mragaudit.hookaudit.interpreter.values import Const, External, Opaque, Same, Value, is_subject
 
 
 class Matching(Library):
@@ -42,7 +42,7 @@ class Matching(Library):
         flow.nexts = group_states(flow.nexts)
         return flow
 
-    def _fits(self, pattern: ast.pattern, subject: Value, spot: Spot) -> bool | None:
+    def _fits(self, pattern: ast.pattern, subject: Value, spot: Spot) -> bool | None:  # noqa: PLR0911  # one a kind
         match pattern:
             case ast.MatchAs(pattern=None):
                 return True
@@ -53,8 +53,36 @@ class Matching(Library):
                 return True if True in fits else (None if None in fits else False)
             case ast.MatchValue() | ast.MatchSingleton():
                 return self._equals(pattern, subject, spot)
+            case ast.MatchClass(kwd_patterns=[]) if isinstance(subject, Same):
+                return self._is_instance_of(pattern, subject, spot)
+            case ast.MatchMapping() if isinstance(subject, Same):
+                return False if self.type_of(subject, spot) in {External("str"), External("list")} else None
+            case ast.MatchSequence() if isinstance(subject, Same):
+                return self._fits_sequence(pattern, subject, spot)
             case _:
                 return None
+
+    def _is_instance_of(self, pattern: ast.MatchClass, subject: Same, spot: Spot) -> bool | None:
+        """Return whether the subject is of a class; a builtin type may take the whole of it as its one argument."""
+        if any(self._fits(inner, subject, spot) is not True for inner in pattern.patterns[:1]) or pattern.patterns[1:]:
+            return None
+        wanted, found = self.evaluate(pattern.cls, spot), self.type_of(subject, spot)
+        plain = isinstance(wanted, External) and wanted.name in {
+            "str",
+            "list",
+            "int",
+            "float",
+            "dict",
+            "tuple",
+            "bytes",
+        }
+        return wanted == found if plain and found is not None else None
+
+    def _fits_sequence(self, pattern: ast.MatchSequence, subject: Same, spot: Spot) -> bool | None:
+        if self.type_of(subject, spot) == External("str"):
+            return False  # a text is no sequence here
+        whole = len(pattern.patterns) == 1 and isinstance(pattern.patterns[0], ast.MatchStar)
+        return True if whole else False if not pattern.patterns else None
 
     def _equals(self, pattern: ast.MatchValue | ast.MatchSingleton, subject: Value, spot: Spot) -> bool | None:
         other = self.evaluate(pattern.value, spot) if isinstance(pattern, ast.MatchValue) else Const(pattern.value)
@@ -69,8 +97,19 @@ class Matching(Library):
             if pattern.name:
                 names[pattern.name] = subject
             return
+        inside = pattern.patterns if isinstance(pattern, ast.MatchClass | ast.MatchSequence) else []
+        if isinstance(pattern, ast.MatchAs) and pattern.pattern is not None:
+            self._capture(pattern.pattern, subject, spot)
+            names = spot.state.own(spot.frame.number)
+            names[str(pattern.name)] = subject
+            return
+        if len(inside) == 1 and self._fits(pattern, subject, spot):  # `str(text)` and `[*items]` hold the whole
+            name = getattr(inside[0], "name", None)
+            if isinstance(name, str):
+                names[name] = subject
+            return
         piece: Value = self.changed("a piece of it", pattern, spot) if is_subject(subject) else Opaque("a piece")
         for inner in ast.walk(pattern):
             name = getattr(inner, "name", None) or getattr(inner, "rest", None)
             if isinstance(name, str):
-                names[name] = subject if inner is pattern else piece
+                names[name] = piece

@@ -5,6 +5,7 @@ from __future__ import annotations
 # ruff: noqa: PLR0911, C901  # an interpreter has one way out for each kind of value
 # ruff: noqa: ARG002  # the functions of the tables share one signature
 import ast
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -33,8 +34,10 @@ from mragaudit.hookaudit.interpreter.values import (
     describe,
     flags_of,
     is_subject,
+    with_flags,
 )
 
+FRONTED = "list filled from the front"
 QUIET_METHODS = frozenset("debug info warning warn error exception critical log trace success isEnabledFor".split())
 TEXT_COPIES = frozenset("__str__ tolist model_copy copy __copy__ __deepcopy__ deepcopy toString".split())
 TEXT_TESTS = frozenset(
@@ -58,6 +61,8 @@ class Methods(Functions):
 
     def _method(self, method: Method, args: CallArgs, *, node: ast.AST, spot: Spot) -> Value:
         owner, name = method.receiver, method.name
+        if name == "result" and not args.all() and isinstance(owner, Same | Part | Changed | Ref):
+            return owner  # of a task or future, which stands for what it comes to
         if name == "run_in_executor" and len(args.positional) > 1:
             return self._in_thread("run_in_executor", args, node=node, spot=spot)
         match owner:
@@ -105,6 +110,8 @@ class Methods(Functions):
         settled = settle(value, spot.state)
         if isinstance(settled, Part) and settled.step == ("split", separator):
             return settled.owner
+        if isinstance(settled, Part) and settled.step == ("reversed", None) and separator == "":
+            return settled
         if isinstance(settled, Same) and separator == "" and self.text_subject:
             return settled
         known = self.known_elements(value, spot)
@@ -145,7 +152,7 @@ class Methods(Functions):
                 else Opaque("a group", settled=True)
             )
         if owner.kind == "re.Pattern" and name == "sub":
-            return self._sub(args, node=node, spot=spot)
+            return self._sub(args, pattern=owner.pattern, node=node, spot=spot)
         if owner.kind == "re.Pattern":
             return self._derived(f"`{describe(node)}`", values, node=node, spot=spot)
         if owner.kind.startswith(("logging.", "structlog", "loguru")) or name in QUIET_METHODS:
@@ -153,6 +160,8 @@ class Methods(Functions):
         if name == "get" and values and isinstance(values[0], Const) and not any(map(is_subject, values)):
             text = describe(node)
             return self.setting(f"item:{text}", text, args.get(1, "default") or Const(None))
+        if name == "create_task" and values:
+            return values[0]
         if name in {"map", "submit"} and ("Executor" in owner.kind or "Pool" in owner.kind):
             return (
                 self._map(args, node, spot)
@@ -175,6 +184,13 @@ class Methods(Functions):
             return self._clone_method(ref, thing, name, args=args, node=node, spot=spot)
         if not isinstance(thing, Seq):
             return self._run_unknown(f"calls `{describe(node)}`", args, node=node, spot=spot)
+        place = _place_of(thing, name, args.get(0)) if name in {"pop", "popleft"} else None
+        if place is not None:
+            kept = (*thing.segments[:place], *thing.segments[place + 1 :])
+            spot.state.heap[ref.name] = Seq(thing.kind, kept)
+            taken = thing.segments[place].value
+            taken = taken.items[1] if thing.kind == "dict" and isinstance(taken, Tup) else taken
+            return with_flags(taken, flags_of(ref))
         if thing.kind == "dict":
             return self._dict_method(ref, thing, name, args=args, node=node, spot=spot)
         return self._list_method(ref, thing, name, args=args, node=node, spot=spot)
@@ -189,7 +205,8 @@ class Methods(Functions):
             added = (*thing.segments, *(inner if inner is not None else (Spread(first),)))
         elif name == "insert" and len(args.positional) > 1:
             last = self.changed("an element is put in front", node, spot)
-            added = (One(args.positional[1]), *thing.segments) if not thing.segments else (*thing.segments, One(last))
+            added = (*thing.segments, One(last if thing.segments else args.positional[1]))
+            thing = Seq(thing.kind if thing.segments else FRONTED, thing.segments)
         elif name == "copy":
             return self.new_list(thing.segments, spot, kind=thing.kind)
         elif name in MUTATORS:
@@ -235,6 +252,9 @@ class Methods(Functions):
             return default
         if isinstance(key, Const):
             return self.item(ref, key, node=node, spot=spot)
+        if not thing.segments:
+            self.decide(flags_of(ref), describe(node))
+            return default
         found = self.item(ref, key, node=node, spot=spot)
         return self.merged([found, default])
 
@@ -285,11 +305,15 @@ class Methods(Functions):
             return self.changed("a test of it", node, spot)
         if name in {"items", "keys", "values"}:
             return View(name, (owner,))
+        if name in {"extend", "update"} and args.positional and self.known_elements(args.positional[0], spot) == []:
+            return Const(None)
         if name in MUTATORS:
             self._mutate(owner, name, node=node, spot=spot)
             return self.changed(f"`{describe(node)}`", node, spot)
         if name == "translate" and args.positional and self.constants(args.positional[0], spot) == []:
             self.decide(flags_of(args.positional[0]), describe(node))
+            return owner
+        if name in TEXT_CHANGES and _keeps_text(name, args):
             return owner
         if name in TEXT_CHANGES:
             blank = name in {"strip", "lstrip", "rstrip"} and not args.positional
@@ -305,6 +329,8 @@ class Methods(Functions):
         old, new = args.get(0), args.get(1)
         if isinstance(old, Const) and isinstance(new, Const) and old.value == new.value:
             return owner
+        if args.get(2, "count") == Const(0):
+            return owner
         if old is not None and old == new and not is_subject(old):
             return owner
         for value in (old, new):
@@ -318,16 +344,65 @@ class Methods(Functions):
             return Part(owner, ("split", separator.value))
         return self.changed(f"`{describe(node)}`", node, spot)
 
+    def _text_lines(self, owner: Same | Part, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
+        keep = args.get(0, "keepends")
+        if isinstance(keep, Const) and keep.value:
+            return Part(owner, ("split", ""))
+        return self.changed(f"`{describe(node)}`", node, spot)
+
+    def _text_partition(self, owner: Same | Part, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
+        """Return the three pieces, which follow each other without a gap."""
+        place = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+        bounds = (None, (*place, 0), (*place, 1), None)
+        return Tup(tuple(Part(owner, ("span", pair)) for pair in itertools.pairwise(bounds)))
+
     def _text_encode(self, owner: Same | Part, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
-        return Part(owner, ("encoded", "str"))
+        if (codec := _lossless_codec(args)) is None:
+            return self.changed(f"`{describe(node)}`", node, spot)
+        return Part(owner, ("encoded", codec))
 
     def _text_decode(self, owner: Same | Part, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
-        if isinstance(owner, Part) and owner.step == ("encoded", "str"):
-            return owner.owner
+        if isinstance(owner, Part) and owner.step[0] == "encoded":
+            same = owner.step[1] == _lossless_codec(args)
+            return owner.owner if same else self.changed(f"`{describe(node)}`", node, spot)
         return owner
 
     def _text_get(self, owner: Same | Part, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         return self.item(owner, args.get(0) or Opaque(), node=node, spot=spot)
+
+
+def _keeps_text(name: str, args: CallArgs) -> bool:
+    """Return whether a method keeps every text for the constants that it is given."""
+    given = [value.value for value in args.positional if isinstance(value, Const)]
+    if len(given) != 1 or args.keywords:
+        return False
+    if name == "translate":
+        return isinstance(given[0], dict) and all(new in (old, chr(old)) for old, new in given[0].items())
+    return bool(given[0] == ("" if "strip" in name or "remove" in name else 0))
+
+
+def _lossless_codec(args: CallArgs) -> str | None:
+    """Return the codec of `encode` or `decode` that keeps every text, None where it may drop or replace characters."""
+    codec, errors = args.get(0, "encoding") or Const("utf-8"), args.get(1, "errors") or Const("strict")
+    if not isinstance(codec, Const) or not isinstance(errors, Const):
+        return None
+    name = str(codec.value).lower().replace("_", "-").replace("utf8", "utf-8")
+    strict = errors.value in {"strict", "surrogatepass", "surrogateescape"}
+    return name if strict or name in {"utf-8", "utf-16", "utf-32"} else None
+
+
+def _place_of(thing: Seq, name: str, key: Value | None) -> int | None:
+    """Return which entry of a list or dict `pop` takes out, where all of them are known."""
+    if any(not isinstance(segment, One) for segment in thing.segments) or not isinstance(key, Const | None):
+        return None
+    if thing.kind == "dict":
+        pairs = [segment.value for segment in thing.segments]
+        keys = [pair.items[0] if isinstance(pair, Tup) else None for pair in pairs]
+        places = [i for i, item in enumerate(keys) if isinstance(item, Const) and key and item.value == key.value]
+        return places[-1] if places and all(isinstance(item, Const) for item in keys) else None
+    number = key.value if key is not None else -(name == "pop")
+    length = len(thing.segments)
+    return number % length if isinstance(number, int) and -length <= number < length else None
 
 
 def _where(owner: Opaque, node: ast.AST) -> str:
@@ -341,6 +416,9 @@ _SubjectMethod = Callable[[Any, Any, CallArgs, ast.AST, Spot], Value]
 _SUBJECT_METHODS: dict[str, _SubjectMethod] = {
     "replace": Methods._text_replace,
     "split": Methods._text_split,
+    "splitlines": Methods._text_lines,
+    "partition": Methods._text_partition,
+    "rpartition": Methods._text_partition,
     "encode": Methods._text_encode,
     "decode": Methods._text_decode,
     "get": Methods._text_get,

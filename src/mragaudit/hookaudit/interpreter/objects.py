@@ -7,6 +7,7 @@ import ast
 from dataclasses import replace
 
 from mragaudit.hookaudit.interpreter.bindings import Bindings, kind_of, may_be_setting
+from mragaudit.hookaudit.interpreter.expressions import defaults_of
 from mragaudit.hookaudit.interpreter.machine import MAX_DEPTH, Abrupt, CallArgs, GiveUp, Spot
 from mragaudit.hookaudit.interpreter.state import Frame, Instance, State, class_key
 from mragaudit.hookaudit.interpreter.values import (
@@ -40,7 +41,9 @@ class Objects(Bindings):
 
     # making
     def instantiate(self, info: ClassInfo, args: CallArgs, *, node: ast.AST, spot: Spot) -> Value:
-        """Return a new object of a class of the tree."""
+        """Return a new object of a class of the tree; a member of an enumeration stands for its value."""
+        if len(args.all()) == 1 and any(str(entry).endswith("Enum") for entry in self.project.order(info)[1:]):
+            return args.all()[0]
         ref = self.allocate(Instance(info, {}), spot.state)
         found = self.find_in_class(info, "__init__", spot)
         self.setting_up += 1
@@ -113,14 +116,14 @@ class Objects(Bindings):
     ) -> dict[str, Value]:
         """Return every parameter after the first `skip` as a setting with its default, where it has one."""
         spec = func.node.args
-        defaults = defaults_of(func)
+        defaults = defaults_of(func.node)
         values: dict[str, Value] = {}
         for arg in [*(*spec.posonlyargs, *spec.args)[skip:], *spec.kwonlyargs]:
             hint = self.hint(arg.annotation, func.module)
             if arg.arg in passed:
                 values[arg.arg] = Opaque(f"`{arg.arg}` {GIVEN}", kind=kind_of(hint), settled=True)
             elif arg.arg in defaults:
-                default = self._default(defaults[arg.arg], func, spot)
+                default = self._default(arg.arg, defaults[arg.arg], func=func, spot=spot)
                 values[arg.arg] = self.setting(f"{prefix}:{arg.arg}", arg.arg, default, heap=spot.state.heap)
             elif hint and hint.cls and hint.cls is not func.cls and len(self.stack) < MAX_DEPTH:
                 values[arg.arg] = self._given_object(hint.cls, arg, spot)
@@ -200,7 +203,7 @@ class Objects(Bindings):
     ) -> Value:
         """Return a class's member as an object sees it."""
         match found:
-            case Func() | Wrapped(how="unknown"):
+            case Func() | Wrapped(how="unknown" | "context"):
                 return Bound(found, ref)
             case Partial(method=True):
                 return Partial(found.func, (ref, *found.args), found.kwargs)
@@ -259,7 +262,10 @@ class Objects(Bindings):
         receiver = names.get(first[0].arg, Opaque("self")) if first else Opaque("self")
         return Super(receiver, frame.func.cls)
 
-    def _default(self, default: ast.expr, func: Func, spot: Spot) -> Value:
+    def _default(self, name: str, default: ast.expr, *, func: Func, spot: Spot) -> Value:
+        captured = dict(func.defaults)
+        if name in captured:
+            return captured[name]
         parent = self.frames.get(func.frame) if func.frame is not None else None
         frame = parent or (self.class_frame(func.cls) if func.cls else self.module_frame(func.module))
         return self.evaluate(default, Spot(frame, spot.state))
@@ -272,14 +278,3 @@ def field_names(info: ClassInfo) -> list[str]:
         for node in info.node.body
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     ]
-
-
-def defaults_of(func: Func) -> dict[str, ast.expr]:
-    """Return the parameters that have a default."""
-    spec = func.node.args
-    names = [arg.arg for arg in (*spec.posonlyargs, *spec.args)]
-    found = dict(zip(names[len(names) - len(spec.defaults) :], spec.defaults, strict=True)) if spec.defaults else {}
-    for arg, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True):
-        if default is not None:
-            found[arg.arg] = default
-    return found

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 # ruff: noqa: PLR0911, C901  # an interpreter has one way out for each kind of value
 import ast
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
 
 from mragaudit.hookaudit.interpreter.iteration import Iteration
 from mragaudit.hookaudit.interpreter.machine import Spot
+from mragaudit.hookaudit.interpreter.state import ELEMENT
 from mragaudit.hookaudit.interpreter.values import (
     Bound,
     Changed,
     ClassRef,
     Const,
+    Each,
     External,
     Func,
     Growing,
@@ -128,6 +131,8 @@ class Operators(Iteration):
         if isinstance(left, Opaque) and left.kind == UNIT and isinstance(right, Const):
             self.decide(flags, describe(node))
             return self._compare_unit(right, operation)
+        if (finite := _compare_infinite(left, right, operation)) is not None:
+            return Const(finite, flags)
         if isinstance(left, View) and left.how == "length" and isinstance(right, Const):
             return self._compare_length(right.value, operation)
         if any(isinstance(value, View) and value.how == "length" for value in (left, right)):
@@ -164,9 +169,16 @@ class Operators(Iteration):
                     return False
             if isinstance(value, Same) and self.constants(other, spot) == []:
                 return False
+            if isinstance(value, Same) and isinstance(other, Const) and self._is_other_type(value, other):
+                return False
         if isinstance(left, External) and isinstance(right, External) and "." not in left.name + right.name:
             return left == right  # two builtin types
         return True if isinstance(left, Same) and left == right else None
+
+    def _is_other_type(self, value: Same, other: Const) -> bool:
+        """Return whether a text is compared with what is none."""
+        declared = value.hint.name if value.hint else "str"
+        return self.text_subject and declared == "str" and not isinstance(other.value, str)
 
     def _bin_op(self, node: ast.BinOp, spot: Spot) -> Value:
         left, right = self.evaluate(node.left, spot), self.evaluate(node.right, spot)
@@ -180,6 +192,10 @@ class Operators(Iteration):
         neutral = self._neutral(left, right, operation=operation, spot=spot, node=node)
         if neutral is not None:
             return neutral
+        if isinstance(operation, ast.Mult) and (repeated := self._repeated(left, right, spot)) is not None:
+            return repeated
+        if isinstance(operation, ast.BitOr) and (laid := self.laid_over(left, right, spot)) is not None:
+            return laid
         if isinstance(operation, ast.Mod) and isinstance(left, Const) and isinstance(left.value, str):
             return self._percent(left.value, right, node=node, spot=spot)
         if isinstance(operation, ast.Add):
@@ -187,6 +203,19 @@ class Operators(Iteration):
             if joined is not None:
                 return joined
         return self._derived(f"`{describe(node)}`", [left, right], node=node, spot=spot, combine=True)
+
+    def _repeated(self, left: Value, right: Value, spot: Spot) -> Value | None:
+        """Return `[value] * len(subject)`, one value for each element."""
+        if isinstance(left, View):
+            left, right = right, left
+        known = self.known_elements(left, spot) if isinstance(left, Ref) else None
+        if known is None or len(known) != 1 or not isinstance(right, View) or right.how != "length":
+            return None
+        return self.new_list((Each(right.inner[0], known[0]),), spot)
+
+    def laid_over(self, left: Value, right: Value, spot: Spot) -> Value | None:
+        """Return a copy of a dict of the subject with another laid over it; None where it is no such dict."""
+        raise NotImplementedError
 
     def _fold(self, left: Any, right: Any, *, operation: ast.operator, flags: frozenset[str]) -> Value:
         large = isinstance(operation, ast.Pow | ast.LShift | ast.Mult) and any(
@@ -243,6 +272,7 @@ class Operators(Iteration):
         texts = (Text, Growing)
         known = all(isinstance(side, (*texts, Const, Same, Part)) for side in (left, right))
         stringy = isinstance(left, texts) or isinstance(right, texts)
+        stringy = stringy or any(isinstance(side, Part) and side.step[0] == "span" for side in (left, right))
         constant = any(isinstance(side, Const) and isinstance(side.value, str) for side in (left, right))
         if (known and (stringy or constant)) or isinstance(left, Growing):
             return self.text([left, right])
@@ -256,6 +286,7 @@ class Operators(Iteration):
                 pieces += value.pieces
             elif not (isinstance(value, Const) and value.value == ""):
                 pieces.append(One(value))
+        pieces = _without_seams(pieces)
         if all(isinstance(piece, One) and isinstance(piece.value, Const) for piece in pieces):
             consts = [piece.value for piece in pieces if isinstance(piece.value, Const)]
             joined = "".join(str(const.value) for const in consts)
@@ -270,14 +301,22 @@ class Operators(Iteration):
             return Const(str(value.value), value.flags)
         if isinstance(value, Same) and not self.text_subject:
             return self.changed("it is printed as text", node, spot)
+        if isinstance(value, Part) and value.step == ELEMENT and not self._is_text_element(value):
+            return self.unknown("prints an element as text, which may be one already", node, spot)
         return value
+
+    def _is_text_element(self, value: Part) -> bool:
+        """Return whether an element is a text: a piece of one, or declared as such."""
+        declared = value.owner.hint.element if value.owner.hint else None
+        whole = isinstance(value.owner, Same) and not self.text_subject
+        return not whole or (declared is not None and declared.name == "str")
 
     def _joined_str(self, node: ast.JoinedStr, spot: Spot) -> Value:
         pieces = []
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
                 value = self.evaluate(part.value, spot)
-                plain = part.conversion in (-1, ord("s")) and part.format_spec is None
+                plain = part.conversion in (-1, ord("s")) and _formats_plainly(part.format_spec)
                 pieces.append(
                     self.as_text(value, part, spot)
                     if plain
@@ -286,3 +325,37 @@ class Operators(Iteration):
             else:
                 pieces.append(self.evaluate(part, spot))
         return self.text(pieces)
+
+
+def _formats_plainly(spec: ast.expr | None) -> bool:
+    values = spec.values if isinstance(spec, ast.JoinedStr) else []
+    return all(isinstance(part, ast.Constant) and part.value in {"", "s"} for part in values)
+
+
+def _without_seams(pieces: list[Segment]) -> list[Segment]:
+    """Return the pieces with those put together that follow each other in the text from which they were cut."""
+    joined: list[Segment] = []
+    for piece in pieces:
+        before = joined[-1].value if joined and isinstance(joined[-1], One) else None
+        after = piece.value if isinstance(piece, One) else None
+        if not isinstance(before, Part) or not isinstance(after, Part) or "span" not in (before.step[0], after.step[0]):
+            joined.append(piece)
+            continue
+        if before.owner == after.owner and before.step[0] == after.step[0] and before.step[1][1] == after.step[1][0]:
+            ends = (before.step[1][0], after.step[1][1])
+            whole = before.owner if ends == (None, None) else Part(before.owner, ("span", ends))
+            joined[-1] = One(whole)
+        else:
+            joined.append(piece)
+    return joined
+
+
+def _compare_infinite(left: Value, right: Value, operation: ast.cmpop) -> bool | None:
+    """Return how any finite number compares with an infinite one, which one of the two values is."""
+    if not isinstance(operation, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
+        return None
+    if isinstance(right, Const) and right.value in (math.inf, -math.inf) and not isinstance(left, Const):
+        return bool(COMPARE[type(operation)](0.0, right.value))
+    if isinstance(left, Const) and left.value in (math.inf, -math.inf) and not isinstance(right, Const):
+        return bool(COMPARE[type(operation)](left.value, 0.0))
+    return None

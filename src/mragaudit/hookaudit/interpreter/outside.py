@@ -77,7 +77,11 @@ class OutsideCalls(Calls):
         if name in {"random.shuffle", "numpy.random.shuffle"}:
             self._mutate(values[0] if values else Opaque(), name, node=node, spot=spot)
             return Const(None)
-        if name in {"sorted", "reversed"} and not any(map(is_subject, values)):
+        if name in {"max", "min"} and len(args.positional) == 1:
+            known = self.known_elements(values[0], spot)
+            if known is not None and len(known) == 1:
+                return known[0]
+        if name == "sorted" and not any(map(is_subject, values)):
             return values[0] if values else Opaque()
         last = name.rsplit(".", 1)[-1]
         if last in NOISE_WITH_SCALE and name.split(".", 1)[0] in {"random", "numpy"}:

@@ -78,6 +78,7 @@ class Frame:
     parent: Frame | None = None
     func: Func | None = None
     cls: ClassInfo | None = None
+    comprehension: bool = False
     results: Ref | None = None
     """Where a generator collects what it yields."""
 

@@ -6,16 +6,20 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+from mragaudit.hookaudit.interpreter.calls import is_generator
 from mragaudit.hookaudit.interpreter.flow import Flow
 from mragaudit.hookaudit.interpreter.handlers import Handlers
 from mragaudit.hookaudit.interpreter.machine import Abrupt, Raised, Returned, Spot
 from mragaudit.hookaudit.interpreter.state import Frame, Instance, Seq, State, group_states
 from mragaudit.hookaudit.interpreter.values import (
+    Bound,
     Changed,
     ClassRef,
     Const,
     External,
+    Func,
     Opaque,
+    Partial,
     Ref,
     Same,
     Unknown,
@@ -73,17 +77,31 @@ class Interpreter(Handlers):
         return Flow(returns=[Returned(value, spot.state, node.lineno)])
 
     def _expression(self, node: ast.Expr, spot: Spot) -> Flow:
-        value = self.evaluate(node.value, spot)
+        aside = Spot(spot.frame, spot.state.fork())
+        value = self.evaluate(node.value, aside if self._never_runs(node.value, spot) else spot)
         if isinstance(node.value, ast.Call):
             self._note_discarded(value)
         return Flow(nexts=[spot.state])
+
+    def _never_runs(self, node: ast.expr, spot: Spot) -> bool:
+        """Return whether an expression only prepares what runs when its value is used: a generator, a coroutine."""
+        if not isinstance(node, ast.Call) or isinstance(node.func, ast.Call | ast.Lambda):
+            return isinstance(node, ast.GeneratorExp)
+        func = self.evaluate(node.func, Spot(spot.frame, spot.state.fork()))
+        while isinstance(func, Bound | Partial):
+            func = func.func
+        if isinstance(func, Func) and isinstance(func.node, Definition):
+            return isinstance(func.node, ast.AsyncFunctionDef) or is_generator(func.node)
+        return func in {External("map"), External("filter")}
 
     def _note_discarded(self, value: Value) -> None:
         if isinstance(value, Changed) and self.notes.discarded is None:
             self.notes.discarded = value
 
     def _assign(self, node: ast.Assign, spot: Spot) -> Flow:
-        value = self.evaluate(node.value, spot)
+        aside = Spot(spot.frame, spot.state.fork())
+        unread = _is_never_read(node, spot.frame) and self._never_runs(node.value, spot)
+        value = self.evaluate(node.value, aside if unread else spot)
         self._note_discarded(value)
         for target in node.targets:
             self.assign(target, value, spot)
@@ -203,6 +221,15 @@ class Interpreter(Handlers):
         finally:
             self.sinks = sinks
             self.notes.risks = risks
+
+
+def _is_never_read(node: ast.Assign, frame: Frame) -> bool:
+    """Return whether a function gives a value a name that it then never reads."""
+    if frame.func is None or not all(isinstance(target, ast.Name) for target in node.targets):
+        return False
+    names = {target.id for target in node.targets if isinstance(target, ast.Name)}
+    parts = (part for part in ast.walk(frame.func.node) if isinstance(part, ast.Name))
+    return all(part.id not in names or not isinstance(part.ctx, ast.Load) for part in parts)
 
 
 def _would_act(node: ast.stmt) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# ruff: noqa: PLR0911  # an interpreter has one way out for each kind of value
+# ruff: noqa: PLR0911, C901  # an interpreter has one way out for each kind of value
 import ast
 from collections.abc import Callable
 
@@ -86,6 +86,8 @@ class Truth(Machine):
             case View(how="length"):
                 return True
             case Part(step=("attr" | "item" | "split" | "encoded" | "reversed", _)):
+                return True
+            case Part(owner=Same(), step=("elem", _)) if self.text_subject:
                 return True
             case Changed() | Opaque():
                 return value.truthy

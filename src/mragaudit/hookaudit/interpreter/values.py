@@ -49,6 +49,8 @@ class Opaque:
     """Dotted name of its type, where known (`re.Pattern`)."""
     settled: bool = False
     """Whether it comes from the caller at run time, so that it is no setting."""
+    pattern: str | None = None
+    """Patterns: their text, where known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,8 @@ class Func:
     module: Module
     frame: int | None = None
     cls: ClassInfo | None = None
+    defaults: tuple[tuple[str, Value], ...] = ()
+    """What the defaults of a nested function were when it was defined."""
 
     @property
     def name(self) -> str:
