@@ -10,6 +10,7 @@ from functools import cached_property
 from mragaudit.hookaudit.source import SourceFile, SourceTree
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
+READS = frozenset("get keys values items copy".split())
 PLAIN_BASES = frozenset(
     "object ABC Protocol Generic NamedTuple TypedDict BaseModel BaseSettings Enum str int float dict list".split()
 )
@@ -89,6 +90,25 @@ class Module:
     def lines(self) -> list[str]:
         """Lines of the source."""
         return self.source.text.splitlines()
+
+    @cached_property
+    def written(self) -> frozenset[str]:
+        """Names whose items the module's code writes, or whose methods it calls."""
+        parts = (part for part in ast.walk(self.source.tree) if isinstance(part, ast.Subscript | ast.Attribute))
+        return frozenset(
+            part.value.id
+            for part in parts
+            if isinstance(part.value, ast.Name)
+            and (part.attr not in READS if isinstance(part, ast.Attribute) else not isinstance(part.ctx, ast.Load))
+        )
+
+    def exports(self, name: str) -> bool:
+        """Return whether a star import brings a name."""
+        listed = self.scope.bindings.get("__all__")
+        value = getattr(listed[-1].node, "value", None) if listed else None
+        if isinstance(value, ast.List | ast.Tuple):
+            return any(isinstance(item, ast.Constant) and item.value == name for item in value.elts)
+        return name in self.scope.bindings and not name.startswith("_")
 
     def __repr__(self) -> str:
         return f"Module({self.name})"
@@ -338,10 +358,19 @@ class Project:
 
     def star_targets(self, module: Module) -> Iterator[Module | str]:
         """Yield the modules from which a module imports all names: those of the tree, else their names."""
-        for binding in module.scope.bindings.get("*", []):
+        for binding in reversed(module.scope.bindings.get("*", [])):  # the last one wins
             if isinstance(binding.node, ast.ImportFrom):
                 name = absolute_name(binding.node, module)
                 yield self.find_module(name) or name
+
+    def starred_over(self, module: Module, name: str, *, after: int) -> Module | None:
+        """Return the module whose star import, below a line, takes the place of what a name was bound to before."""
+        found = None
+        for binding in module.scope.bindings.get("*", []):
+            if isinstance(binding.node, ast.ImportFrom) and not binding.guards and binding.node.lineno > after:
+                target = self.find_module(absolute_name(binding.node, module))
+                found = target if target and target is not module and target.exports(name) else found
+        return found
 
     def resolve(self, expression: ast.expr, module: Module) -> ClassInfo | Outside | None:
         """Return the class that an expression names, without evaluating it; None where that cannot be told."""

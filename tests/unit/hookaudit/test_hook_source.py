@@ -158,6 +158,34 @@ def test_a_helper_in_another_module_of_a_package_is_followed(tmp_path):
     assert {v.class_name: v.status for v in audit_path(tmp_path).verdicts} == {"One": "active", "Two": "active"}
 
 
+KEEPS = "def scrub(text):\n    return text\n"
+MASKS = "def scrub(text):\n    return text.replace('@', '#')\n"
+CALLS = "class Hook:\n    def process_response(self, response):\n        return scrub(response)\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (f"{KEEPS}from masks import *\n", "active"),
+        (f"from masks import *\n{KEEPS}", "inactive"),
+        ("from keeps import *\nfrom masks import *\n", "active"),
+        ("from masks import *\nfrom keeps import *\n", "inactive"),
+        (f"{KEEPS}from listed import *\n", "inactive"),
+    ],
+    ids=["below", "above", "the last of two", "the other way round", "not in __all__"],
+)
+def test_a_star_import_takes_the_place_of_what_stands_above_it(head, status):
+    modules = {"main": head + CALLS, "masks": MASKS, "keeps": KEEPS, "listed": f"__all__ = ['other']\n{MASKS}"}
+    (verdict,) = audit_source(modules, class_name="Hook", hooks=["process_response"])
+    assert verdict.status == status
+
+
+def test_a_function_of_another_module_is_what_this_module_makes_it():
+    main = "import masks\nmasks.scrub = lambda text: text\n" + CALLS.replace("scrub(", "masks.scrub(")
+    (verdict,) = audit_source({"main": main, "masks": MASKS}, class_name="Hook", hooks=["process_response"])
+    assert verdict.status == "inactive"
+
+
 def test_a_module_is_located_by_name_without_importing_its_parents(monkeypatch, tmp_path):
     package = tmp_path / "noisy_parent"
     (package / "inner").mkdir(parents=True)

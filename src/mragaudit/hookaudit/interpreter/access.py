@@ -38,6 +38,7 @@ from mragaudit.hookaudit.interpreter.values import (
     outside,
     with_flags,
 )
+from mragaudit.hookaudit.symbols import Binding
 
 
 class Access(Operators):
@@ -58,6 +59,10 @@ class Access(Operators):
 
     def find_in_class(self, info: Any, name: str, spot: Spot) -> Value | None:
         """Return what a class or its bases hold under a name, unbound."""
+        raise NotImplementedError
+
+    def guarded(self, binding: Binding, name: str, *, before: Value | None, spot: Spot) -> Value | None:
+        """Return what a name holds after a binding, as its guards have it."""
         raise NotImplementedError
 
     # attributes
@@ -119,6 +124,14 @@ class Access(Operators):
 
     def _module_attribute(self, owner: ModuleRef, name: str, spot: Spot) -> Value:
         found = self.body_name(name, self.module_frame(owner.module), spot.state)
+        here = spot.frame.module
+        for (alias, attribute), patches in here.scope.patches.items():
+            at = Spot(self.module_frame(here), spot.state)
+            if attribute != name or not isinstance(target := self.lookup(alias, at), ModuleRef):
+                continue
+            for patch in patches if target.module is owner.module else ():
+                if self.reading_line is None or getattr(patch.node, "lineno", 0) < self.reading_line:
+                    found = self.guarded(patch, name, before=found, spot=at)
         if found is not None:
             return found
         inner = self.project.find_module(f"{owner.module.name}.{name}")

@@ -73,6 +73,10 @@ class Bindings(Expressions):
         bindings = scope.bindings.get(name)
         if not bindings:
             return None
+        last = max(getattr(binding.node, "lineno", 0) for binding in bindings)
+        over = self.project.starred_over(frame.module, name, after=last) if frame.cls is None else None
+        if over is not None:
+            return self.body_name(name, self.module_frame(over), state)
         start = max((i for i, binding in enumerate(bindings) if not binding.guards), default=0)
         spot = Spot(frame, state)
         value: Value | None = None

@@ -44,6 +44,8 @@ class Functions(OutsideCalls):
     """What known functions return."""
 
     def _copy(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
+        if "dtype" in args.keywords and not keeps_numbers(args.keywords["dtype"]):
+            return self._derived(f"`{describe(node)}`", args.all(), node=node, spot=spot)
         return self._copied(args, node=node, spot=spot, deep=False)
 
     def _deep_copy(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
@@ -363,6 +365,12 @@ def puts_back(pattern: Any, replacement: Any) -> bool:
     if replacement in {r"\1", r"\g<1>"}:
         return re.fullmatch(r"\((?!\?)(?:[^()\\]|\\.)*\)", pattern) is not None  # one group around everything
     return bool(pattern) and pattern == replacement and not re.search(r"[][.^$*+?{}|()\\]", pattern)
+
+
+def keeps_numbers(dtype: Value) -> bool:
+    """Return whether an array of this type holds every number as it is."""
+    name = dtype.value if isinstance(dtype, Const) else dotted_name(dtype)
+    return name in {None, "float", "float64", "numpy.float64", "numpy.double", "object"}
 
 
 def _is_declared_text(value: Value | None) -> bool:

@@ -224,7 +224,9 @@ class Machine:
         if any(map(is_subject, settled)):
             return self.changed(what, node, spot)
         flags = frozenset().union(*map(flags_of, values))
+        unsettled = [isinstance(value, Opaque | External) and not getattr(value, "settled", False) for value in values]
         settled_later = any(isinstance(value, Opaque) and value.settled for value in values)
+        settled_later = settled_later or (bool(values) and not any(unsettled) and not flags)  # of constants alone
         return Opaque(what if combine else "a value computed", flags, settled=settled_later)
 
     def new_frame(self, module: Module, **fields: Any) -> Frame:
@@ -311,7 +313,7 @@ class Machine:
 
     def _starred(self, name: str, spot: Spot) -> Value:
         for target in self.project.star_targets(spot.frame.module):
-            if isinstance(target, Module) and name in target.scope.bindings:
+            if isinstance(target, Module) and name in target.scope.bindings and target.exports(name):
                 found = self.body_name(name, self.module_frame(target), spot.state)
                 if found is not None:
                     return found

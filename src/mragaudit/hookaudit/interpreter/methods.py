@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from mragaudit.hookaudit.interpreter.functions import Functions
+from mragaudit.hookaudit.interpreter.functions import Functions, keeps_numbers
 from mragaudit.hookaudit.interpreter.machine import CallArgs, Spot
 from mragaudit.hookaudit.interpreter.operators import UNIT
 from mragaudit.hookaudit.interpreter.outside import NOISE_WITH_SCALE
@@ -252,11 +252,19 @@ class Methods(Functions):
             return default
         if isinstance(key, Const):
             return self.item(ref, key, node=node, spot=spot)
-        if not thing.segments:
+        if not thing.segments and self._stays_empty(ref):
             self.decide(flags_of(ref), describe(node))
             return default
         found = self.item(ref, key, node=node, spot=spot)
         return self.merged([found, default])
+
+    def _stays_empty(self, ref: Ref) -> bool:
+        """Return whether a dict is that of a module body and no code of the module writes to it."""
+        for module in self.project.modules:
+            prefix = f"global:{module.name}."
+            if names := [key.removeprefix(prefix) for key in ref.flags if key.startswith(prefix)]:
+                return all(name not in module.written for name in names)
+        return False
 
     def _clone_method(self, ref: Ref, clone: Clone, name: str, *, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         if name == "get" and args.positional:
@@ -313,6 +321,8 @@ class Methods(Functions):
         if name == "translate" and args.positional and self.constants(args.positional[0], spot) == []:
             self.decide(flags_of(args.positional[0]), describe(node))
             return owner
+        if name == "astype" and args.all() and keeps_numbers(args.all()[0]):
+            return self.shallow_copy(owner, spot)
         if name in TEXT_CHANGES and _keeps_text(name, args):
             return owner
         if name in TEXT_CHANGES:

@@ -34,7 +34,7 @@ THREADS = {  # position of the function to run in another thread
     "asgiref.sync.sync_to_async": 0,
     "run_in_executor": 1,
 }
-NOISE_WITH_SCALE = frozenset("gauss normal laplace normalvariate logistic gumbel".split())
+NOISE_WITH_SCALE = frozenset("gauss normal laplace normalvariate logistic gumbel uniform".split())
 
 
 class OutsideCalls(Calls):
@@ -109,7 +109,14 @@ class OutsideCalls(Calls):
         """Return noise; with a mean and a scale of nought it is nought."""
         scale = args.get(1, "scale") or args.keywords.get("sigma")
         mean = args.get(0, "loc")
-        if isinstance(scale, Const) and scale.value == 0 and (mean is None or isinstance(mean, Const)):
+        drawn = describe(node.func).rsplit(".", 1)[-1] if isinstance(node, ast.Call) else ""
+        if drawn == "uniform":
+            low, high = args.get(0, "low"), args.get(1, "high")
+            flags = frozenset().union(*map(flags_of, args.all()))
+            self.decide(flags, describe(node))
+            if isinstance(low, Const) and isinstance(high, Const) and low.value == high.value:
+                return Const(low.value, flags)
+        elif isinstance(scale, Const) and scale.value == 0 and (mean is None or isinstance(mean, Const)):
             self.decide(scale.flags, describe(node))
             return Const(mean.value if isinstance(mean, Const) else 0, scale.flags)
         if isinstance(scale, Const):
