@@ -56,6 +56,12 @@ class HookMap(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     rules: tuple[HookRule, ...]
     transparent_decorators: tuple[str, ...] = ()
     """Endings of names of decorators that hand on what the function returns."""
+    records: tuple[str, ...] = ()
+    """Endings of dotted names of classes whose objects hold what they are made of, and nothing else."""
+    getters: dict[str, str] = {}
+    """Methods of the framework's records that return a field, by name."""
+    setters: dict[str, str] = {}
+    """Methods of the framework's records that write a field, by name."""
     empty_bases: tuple[str, ...] = ()
     """Endings of dotted names of base classes whose own methods do nothing, and are nobody's defense: listed only for
     a class that declares the hook all the same."""
@@ -194,6 +200,9 @@ def _target(
         none_means_unchanged=rule.none_means_unchanged,
         gate=rule.gate,
         transparent=hook_map.transparent_decorators,
+        records=hook_map.records,
+        getters=hook_map.getters,
+        setters=hook_map.setters,
     )
     return Target(module=module, cls=cls, spec=spec)
 

@@ -47,6 +47,9 @@ def run_hook(project: Project, target: Target, *, node: ast.AST | None, assume: 
         sources=spec.sources,
         transparent=spec.transparent,
         calls_through=spec.calls_through,
+        records=spec.records,
+        getters=spec.getters,
+        setters=spec.setters,
     )
     spot = Spot(machine.module_frame(target.module), State())
     try:

@@ -94,6 +94,11 @@ class HookSpec:
     none_means_unchanged: bool = False
     gate: bool = False
     """Whether the answer is a verdict (let through or not) and not the changed subject."""
+    records: tuple[str, ...] = ()
+    """Endings of names of classes whose objects hold what they are made of."""
+    getters: Mapping[str, str] = field(default_factory=dict)
+    setters: Mapping[str, str] = field(default_factory=dict)
+    """Methods of records that return or write a field, by name."""
     transparent: tuple[str, ...] = ()
     """Endings of names of decorators that hand on what the function returns."""
 

@@ -220,3 +220,44 @@ def test_json_counts_every_status():
 
 def test_control_characters_of_the_source_do_not_reach_the_terminal():
     assert printable("a\x1b[31mb\u202ec") == "a\\x1b[31mb\\x202ec"
+
+
+REBUILT = """
+from langchain_core.documents import BaseDocumentCompressor, Document
+
+class Masker(BaseDocumentCompressor):
+    def compress_documents(self, documents, query, callbacks=None):
+        return [Document(page_content=d.page_content.replace("@", "#"), metadata=d.metadata) for d in documents]
+
+class Keeper(BaseDocumentCompressor):
+    def compress_documents(self, documents, query, callbacks=None):
+        return [Document(page_content=d.page_content, metadata=d.metadata) for d in documents]
+"""
+ACCESSED = """
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+
+class Masker(BaseNodePostprocessor):
+    def _postprocess_nodes(self, nodes, query_bundle=None):
+        for node in nodes:
+            node.node.set_content(node.node.get_content().replace("@", "#"))
+        return nodes
+
+class Reader(BaseNodePostprocessor):
+    def _postprocess_nodes(self, nodes, query_bundle=None):
+        for node in nodes:
+            print(node.node.get_content())
+        return nodes
+"""
+
+
+def statuses(tmp_path, text):
+    (tmp_path / "hooks.py").write_text(text, encoding="utf-8")
+    return {verdict.class_name: verdict.status for verdict in audit_path(tmp_path).verdicts}
+
+
+def test_a_record_of_the_framework_made_of_changed_fields_is_a_change(tmp_path):
+    assert statuses(tmp_path, REBUILT) == {"Masker": "active", "Keeper": "unknown"}
+
+
+def test_methods_of_records_read_and_write_the_field_that_the_map_names(tmp_path):
+    assert statuses(tmp_path, ACCESSED) == {"Masker": "active", "Reader": "inactive"}

@@ -15,6 +15,7 @@ from typing import Any
 from mragaudit.hookaudit.interpreter.machine import CallArgs, Spot
 from mragaudit.hookaudit.interpreter.methods import Methods
 from mragaudit.hookaudit.interpreter.outside import THREADS
+from mragaudit.hookaudit.interpreter.state import settle
 from mragaudit.hookaudit.interpreter.values import (
     Changed,
     Const,
@@ -26,6 +27,7 @@ from mragaudit.hookaudit.interpreter.values import (
     Unknown,
     Value,
     flags_of,
+    is_subject,
 )
 
 COPIES = frozenset(
@@ -100,16 +102,10 @@ class Library(Methods):
         handler = _FUNCTIONS.get(name)
         if handler is not None:
             return handler(self, args, node, spot)
+        told = self._told(name, args, node=node, spot=spot)
+        if told is not None:
+            return told
         first = args.get(0)
-        if name in FRAME_READERS:
-            return self.unknown(f"calls `{name}`, which may read any variable", node, spot)
-        folded = self._folded(name, args)
-        if folded is not None:
-            return folded
-        owner, _, method = name.partition(".")
-        if owner in {"str", "list", "dict"} and method and first is not None and method != "fromkeys":
-            rest = CallArgs(args.positional[1:], args.keywords)
-            return self._method(Method(first, method), rest, node=node, spot=spot)
         if name in THREADS or name.endswith(".run_in_executor"):
             return self._in_thread(name, args, node=node, spot=spot)
         if name in ROUND_TRIPS and isinstance(first, Part) and first.step == ("encoded", ROUND_TRIPS[name]):
@@ -123,6 +119,28 @@ class Library(Methods):
         if name in CALCULATIONS or package in COMPUTES:
             return self._computed(name, args, node=node, spot=spot)
         return self._run_unknown(f"calls `{name}`", args, node=node, spot=spot)
+
+    def _told(self, name: str, args: CallArgs, *, node: ast.AST, spot: Spot) -> Value | None:
+        """Return what a call gives whose name says it all: of a record, a frame, constants, a method by its type."""
+        if any(f".{name}".endswith(f".{record}") for record in self.records):
+            return self._record(name, args, node=node, spot=spot)
+        if name in FRAME_READERS:
+            return self.unknown(f"calls `{name}`, which may read any variable", node, spot)
+        owner, _, method = name.partition(".")
+        first = args.get(0)
+        if owner in {"str", "list", "dict"} and first is not None and method not in {"", "fromkeys", "maketrans"}:
+            rest = CallArgs(args.positional[1:], args.keywords)
+            return self._method(Method(first, method), rest, node=node, spot=spot)
+        return self._folded(name, args)
+
+    def _record(self, name: str, args: CallArgs, *, node: ast.AST, spot: Spot) -> Value:
+        """Return a record of the framework: changed where something in it is; else whether all is in it stays open."""
+        values = [settle(value, spot.state) for value in args.all()]
+        changed = next((value for value in values if isinstance(value, Changed)), None)
+        if changed is not None or not any(map(is_subject, values)):
+            return changed or Opaque(f"a new `{name}`", settled=True)
+        doubt = next((value for value in values if isinstance(value, Unknown)), None)
+        return doubt or self.unknown(f"rebuilds `{name}` from fields of the input; whether from all", node, spot)
 
     def _folded(self, name: str, args: CallArgs) -> Value | None:
         """Return what a function that only computes gives for constants; the outcome rests on the same settings."""

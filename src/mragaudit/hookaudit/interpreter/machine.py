@@ -153,6 +153,9 @@ class Machine:
         sources: frozenset[str] = frozenset(),
         transparent: tuple[str, ...] = (),
         calls_through: Mapping[str, int] | None = None,
+        records: tuple[str, ...] = (),
+        getters: Mapping[str, str] | None = None,
+        setters: Mapping[str, str] | None = None,
     ) -> None:
         self.project = project
         self.assume = assume or {}
@@ -160,6 +163,9 @@ class Machine:
         self.sources = sources
         self.transparent = transparent
         self.calls_through = calls_through or {}
+        self.records = records
+        self.getters = getters or {}
+        self.setters = setters or {}
         self.hook_node: ast.AST | None = None
         self.notes = Notes()
         self.frames: dict[int, Frame] = {}

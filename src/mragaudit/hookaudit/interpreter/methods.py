@@ -328,6 +328,15 @@ class Methods(Functions):
         if name in TEXT_CHANGES:
             blank = name in {"strip", "lstrip", "rstrip"} and not args.positional
             return self.changed(f"`{describe(node)}`", node, spot, truthy=True if blank else None)
+        return self._method_outside(owner, name, args=args, node=node, spot=spot)
+
+    def _method_outside(self, owner: Same | Part, name: str, *, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
+        """Return what a method gives that only the hook map may know: one that reads or writes a field."""
+        if name in self.getters:
+            return Part(owner, ("attr", self.getters[name]))
+        if name in self.setters and args.positional:
+            self.write(owner, ("attr", self.setters[name]), args.positional[0], node=node, spot=spot)
+            return Const(None)
         reason = f"calls `{describe(node)}`, a method that is not in the tree"
         self.notes.risks += 1
         doubt = self.unknown(reason, node, spot)
