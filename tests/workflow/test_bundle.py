@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import chdir
@@ -75,6 +76,15 @@ def test_the_same_run_gives_the_same_bytes_and_the_digest_that_was_printed(pipel
     with chdir(pipeline.folder):
         printed = bundle.run(run_folder=pipeline.run_folder, archive=Path("b.tar.gz"), settings=pipeline.settings)
     assert verify_bundle(archive, stages=()).digest == printed
+
+
+def test_jobs_of_an_earlier_number_of_shards_are_counted_nowhere(tmp_path: Path) -> None:
+    for shards in (2, 3):
+        pipeline = Pipeline(tmp_path, case_settings(languages=["en"], shards=shards, judge={"controls_per_class": 2}))
+        pipeline.run()
+    stages = {one.stage: one for one in read_manifest(pipeline.files.manifest).stages}
+    assert stages["translate"].jobs == 3
+    assert verify_bundle(_bundle(pipeline), stages=()).passed
 
 
 def test_no_journal_log_or_place_of_this_machine_is_in_a_bundle(pipeline: Pipeline, archive: Path) -> None:
@@ -198,6 +208,59 @@ def test_a_row_changed_with_its_checksum_mended_is_found(
     assert not done.passed
     assert re.search(found, _faults(done)), _faults(done)
     assert "root digest" not in _states(done)
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda rows: rows.replace(b"\n", b"\r\n"), "line 1: its bytes are not those that a stage writes"),
+        (
+            lambda rows: rows.replace(b'"text":"', b'"text":"another","text":"', 1),
+            r"line \d+: its bytes are not those that a stage writes",
+        ),
+        (
+            lambda rows: b"".join(reversed(rows.splitlines(keepends=True))),
+            r"line 2: \S+ stands behind \S+; stages write",
+        ),
+    ],
+    ids=["ends of lines", "a field named twice", "another order"],
+)
+def test_rows_that_no_stage_writes_so_are_found_although_they_read_the_same(
+    change: Callable[[bytes], bytes], found: str, archive: Path, tmp_path: Path
+) -> None:
+    def edit(files: Files) -> None:
+        files[GENERATIONS] = change(files[GENERATIONS])
+
+    done = verify_bundle(mended(archive, tmp_path, edit), stages=())
+    assert re.search(rf"generations/1-of-2.jsonl, {found}", _faults(done)), _faults(done)
+
+
+@pytest.mark.parametrize(
+    ("edit", "found"),
+    [
+        (lambda content: content["stages"][2].update(n_expected=99), "its stages are not what the metrics"),
+        (lambda content: content["models"].pop("judge"), "its models are not what the metrics"),
+        (lambda content: content["files"].pop("trials.jsonl"), "trials.jsonl: the manifest does not list it"),
+    ],
+    ids=["counts", "models", "files"],
+)
+def test_a_manifest_that_says_otherwise_than_the_jobs_is_found(
+    edit: Callable[[dict[str, Any]], object], found: str, archive: Path, tmp_path: Path
+) -> None:
+    def change(files: Files) -> None:
+        content = json.loads(files[f"{RUN}/manifest.json"])
+        edit(content)
+        files[f"{RUN}/manifest.json"] = json.dumps(content).encode()
+
+    done = verify_bundle(mended(archive, tmp_path, change), stages=())
+    assert _states(done)["manifest"] == "failed"
+    assert found in _faults(done)
+
+
+@pytest.mark.parametrize("name", ["more.html", "generations/3-of-3.jsonl", "judgements/oracle/more/x.json"])
+def test_a_file_that_no_stage_of_the_run_writes_is_found(name: str, archive: Path, tmp_path: Path) -> None:
+    done = verify_bundle(mended(archive, tmp_path, lambda files: files.update({f"{RUN}/{name}": b"{}\n"})), stages=())
+    assert f"{RUN}/{name}: " in _faults(done)
 
 
 def test_a_changed_threshold_is_found(archive: Path, tmp_path: Path) -> None:

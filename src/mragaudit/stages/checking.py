@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from mragaudit.bundle.contents import own_part, required_files
-from mragaudit.bundle.names import RESOURCES
+from mragaudit.bundle.contents import is_current, own_part, required_files
+from mragaudit.bundle.names import RESOURCES, RESULTS
 from mragaudit.config import Settings, load_settings
 from mragaudit.errors import DataError, MragauditError
-from mragaudit.records.base import Record, read_records
+from mragaudit.records.base import Record, encode_record, read_records
 from mragaudit.stages.manifest import StageSummary, read_jobs, read_manifest
 from mragaudit.stages.opening import Opened
 from mragaudit.stages.reruns import Source, rerun
@@ -51,14 +52,21 @@ def not_run(name: str, why: str) -> Check:
 
 
 def missing_files(opened: Opened) -> Iterator[str]:
-    """Yield required files that are not there, and those of another run."""
+    """Yield required files that are not there."""
     there = set(opened.results())
     for name in required_files(opened.settings, kind=opened.kind):
         if name not in there:
             yield f"{opened.root}/{name}: missing"
+
+
+def foreign_files(opened: Opened) -> Iterator[str]:
+    """Yield files among the results that a bundle of this run does not have."""
     for name in opened.digests:
-        if name.startswith("results/") and not name.startswith(f"{opened.root}/"):
+        if name.startswith(f"{RESULTS}/") and not name.startswith(f"{opened.root}/"):
             yield f"{name}: belongs to another run"
+    for name in opened.results():
+        if not is_current(name, opened.settings, kind=opened.kind):
+            yield f"{opened.root}/{name}: no stage of this run writes it"
 
 
 def check_rows(opened: Opened, kinds: RowKinds, *, others: Mapping[str, Callable[[], object]]) -> Check:
@@ -78,7 +86,10 @@ def _row_faults(
             counts[name] = _n_rows(opened.paths.root / name, name, kinds=kinds)
         except DataError as error:
             yield str(error)
-    readers: dict[str, Callable[[], object]] = {**others, "metrics": lambda: read_jobs(opened.paths.root)}
+    readers: dict[str, Callable[[], object]] = {
+        **others,
+        "metrics": lambda: read_jobs(opened.paths.root, opened.settings),
+    }
     for name, read in readers.items():
         try:
             read()
@@ -94,11 +105,26 @@ def _n_rows(path: Path, name: str, *, kinds: RowKinds) -> int:
         raise DataError(f"{path}: no stage of this version writes such rows")
     kind, key = found
     rows = read_records(path, kind, key=key)
+    _require_our_bytes(path, rows, keys=[key(row) for row in rows])
     variant = rest[0] if len(rest) > 1 and first in kinds else None
     for number, row in enumerate(rows, start=1):
         if variant is not None and getattr(row, "variant", variant) != variant:
             raise DataError(f"{path}, line {number}: it is a row of another variant")
     return len(rows)
+
+
+def _require_our_bytes(path: Path, rows: Sequence[Record], *, keys: Sequence[str]) -> None:
+    """Raise DataError for a row that no stage writes so, or not there.
+
+    JSON may name a field twice: another reader than ours would then show another text than was checked.
+    """
+    with path.open("rb") as handle:
+        for number, (line, row) in enumerate(zip(handle, rows, strict=True), start=1):
+            if line != encode_record(row) + b"\n":
+                raise DataError(f"{path}, line {number}: its bytes are not those that a stage writes for this row")
+    for number, (before, after) in enumerate(pairwise(keys), start=2):
+        if after < before:
+            raise DataError(f"{path}, line {number}: {after} stands behind {before}; stages write rows by their ids")
 
 
 def count_faults(stage: StageSummary, *, rows: int, lost: int | None) -> Iterator[str]:

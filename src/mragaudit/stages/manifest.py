@@ -40,6 +40,8 @@ PACKAGES = (
     "matplotlib",
 )
 STAGE_ORDER = ("index", "translate", "backtranslate", "retrieve", "calibrate", "judge", "generate", "grid_calls")
+ALL_SHARDS = "all"
+"""Shard of a job that works for all of them."""
 LATER = frozenset({"manifest.json", "report.html"})
 """Files that are made from the manifest, or are it."""
 
@@ -99,6 +101,14 @@ class GuardSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Variant → language → why: `language`, `purpose`, or both."""
 
 
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a manifest follows from what the jobs measured of themselves."""
+
+    models: dict[str, dict[str, str]]
+    stages: tuple[StageSummary, ...]
+    index_recall: RecallSummary | None
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """The run's record of itself."""
 
@@ -119,19 +129,29 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 def run(*, run_folder: Path, manifest: Path, settings: Settings) -> None:
     """Write `manifest.json`."""
-    jobs = read_jobs(run_folder)
+    measured = measured_by_jobs(run_folder, settings)
     content = Manifest(
         schema=SCHEMA,
         run=settings.run,
         settings=settings.model_dump(mode="json"),
         versions=versions(PACKAGES),
-        models=_models(jobs),
-        stages=tuple(_summaries(jobs, RunPaths(run_folder))),
-        index_recall=recall_summary(jobs, confidence=settings.statistics.confidence),
+        models=measured.models,
+        stages=measured.stages,
+        index_recall=measured.index_recall,
         guard=guard_summary(settings),
         files=dict(_hashes(run_folder)),
     )
     write_bytes(manifest, msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+
+
+def measured_by_jobs(run_folder: Path, settings: Settings) -> Measured:
+    """Return models, stages and recall from the jobs' metrics; raises what `read_jobs` raises."""
+    jobs = read_jobs(run_folder, settings)
+    return Measured(
+        models=_models(jobs),
+        stages=tuple(_summaries(jobs, RunPaths(run_folder))),
+        index_recall=recall_summary(jobs, confidence=settings.statistics.confidence),
+    )
 
 
 def guard_summary(settings: Settings) -> GuardSummary | None:
@@ -166,10 +186,14 @@ def read_manifest(path: Path) -> Manifest:
         raise DataError(f"{path}: {error}") from error
 
 
-def read_jobs(run_folder: Path) -> list[JobMetrics]:
-    """Return what all model jobs measured of themselves, sorted by stage and shard."""
+def read_jobs(run_folder: Path, settings: Settings) -> list[JobMetrics]:
+    """Return what the run's model jobs measured of themselves, sorted by stage and shard.
+
+    Metrics of an earlier number of shards stay in the folder; they count calls twice and may name another model.
+    """
     paths = sorted((run_folder / "metrics").glob("*.json"))
-    jobs = [msgspec.json.decode(path.read_bytes(), type=JobMetrics) for path in paths]
+    found = (msgspec.json.decode(path.read_bytes(), type=JobMetrics) for path in paths)
+    jobs = [job for job in found if job.shard in (ALL_SHARDS, *settings.shard_names)]
     return sorted(jobs, key=lambda job: (STAGE_ORDER.index(job.stage), job.shard))
 
 

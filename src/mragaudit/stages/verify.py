@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,9 +17,9 @@ from mragaudit.bundle.kinds import AUDIT, HOOK_AUDIT
 from mragaudit.bundle.names import CHECKSUMS, CONFIG
 from mragaudit.errors import ArchiveError, DataError
 from mragaudit.stages.audit_checks import audit_checks
-from mragaudit.stages.checking import Check, check_of, missing_files
+from mragaudit.stages.checking import Check, check_of, foreign_files, missing_files
 from mragaudit.stages.grid_checks import grid_checks
-from mragaudit.stages.manifest import read_manifest
+from mragaudit.stages.manifest import LATER, Manifest, measured_by_jobs, read_manifest
 from mragaudit.stages.opening import Opened, checksum_faults, open_bundle
 
 ROW_CHECKS: Mapping[str, Callable[..., Iterator[Check]]] = {AUDIT.name: audit_checks, HOOK_AUDIT.name: grid_checks}
@@ -80,7 +81,8 @@ def _first_checks(opened: Opened, digest: str, *, expect: str | None) -> Iterato
         wrong = [] if expect.strip().lower() == digest else [f"the root digest is {digest}, expected was {expect}"]
         yield check_of("root digest", wrong, detail="as expected" if not wrong else "another")
     yield check_of("checksums", checksum_faults(opened), detail=f"{len(opened.digests)} files")
-    yield check_of("files", missing_files(opened), detail=f"all of run {opened.settings.run}")
+    files = (*missing_files(opened), *foreign_files(opened))
+    yield check_of("files", files, detail=f"all of run {opened.settings.run}")
     yield check_of("manifest", _manifest_faults(opened), detail="config and sha256 of every result")
 
 
@@ -100,6 +102,22 @@ def _manifest_faults(opened: Opened) -> Iterator[str]:
             yield f"{opened.root}/{name}: listed in the manifest and missing"
         elif found is not None and found != digest:
             yield f"{opened.root}/{name}: its bytes are not those that the manifest lists"
+    for name in opened.results():
+        if name not in manifest.files and name not in LATER:
+            yield f"{opened.root}/{name}: the manifest does not list it"
+    yield from _measured_faults(opened, manifest)
+
+
+def _measured_faults(opened: Opened, manifest: Manifest) -> Iterator[str]:
+    """Yield what the manifest says of models, stages or recall otherwise than the jobs' metrics do."""
+    try:
+        measured = measured_by_jobs(opened.paths.root, opened.settings)
+    except (OSError, ValueError, LookupError, TypeError, ArithmeticError, msgspec.DecodeError, csv.Error) as error:
+        yield f"metrics or benchmarks cannot be read: {type(error).__name__}: {error}"
+        return
+    for key in measured.__struct_fields__:
+        if getattr(manifest, key) != getattr(measured, key):
+            yield f"manifest.json: its {key} are not what the metrics of the jobs say"
 
 
 def _changed_keys(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
