@@ -20,7 +20,7 @@ from typing import BinaryIO, Self
 
 import msgspec
 
-from mragaudit.bundle.names import check_name
+from mragaudit.bundle.names import check_name, require_inside
 from mragaudit.errors import ArchiveError, StorageError
 
 FIXED_SECONDS = 315_532_800
@@ -161,6 +161,7 @@ class _Unpacking:
             while (header := _next(tar, stream)) is not None:
                 self._count(header)
                 if header.isdir():
+                    require_inside(header.name)  # folders are made for files alone, but such an archive is hostile
                     continue
                 name = self._fresh(header)
                 stream.budget = header.size + HEADER_BYTES

@@ -31,12 +31,9 @@ def check_name(name: str) -> str:
     Raises ArchiveError for an absolute path, `..`, a hidden file, characters that mean something to a shell or a file
     system, and for every place and ending that no bundle has.
     """
+    require_inside(name)
     plain = name.removeprefix("./")
     parts = plain.split("/")
-    if plain.startswith(("/", "\\")) or re.match(r"[A-Za-z]:", plain):
-        raise ArchiveError(f"{name!r} is an absolute path; names in a bundle are relative")
-    if ".." in parts:
-        raise ArchiveError(f'{name!r} leads out of the folder with ".."')
     if len(plain) > MOST_CHARS or len(parts) > MOST_PARTS or not all(map(_PART.fullmatch, parts)):
         raise ArchiveError(
             f"{name[:MOST_CHARS]!r} is no name that a bundle gives: letters, digits and ._+=@- in at most {MOST_PARTS} "
@@ -45,6 +42,15 @@ def check_name(name: str) -> str:
     if not belongs(plain):
         raise ArchiveError(f"{name!r} is nothing that a bundle holds; it is not unpacked")
     return plain
+
+
+def require_inside(name: str) -> None:
+    """Raise ArchiveError for an absolute path and for `..`, in the name of a file or of a folder."""
+    plain = name.removeprefix("./")
+    if plain.startswith(("/", "\\")) or re.match(r"[A-Za-z]:", plain):
+        raise ArchiveError(f"{name!r} is an absolute path; names in a bundle are relative")
+    if ".." in plain.split("/"):
+        raise ArchiveError(f'{name!r} leads out of the folder with ".."')
 
 
 def fits(name: str) -> bool:

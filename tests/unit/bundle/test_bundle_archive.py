@@ -110,6 +110,15 @@ def test_a_name_that_no_bundle_has_is_refused(name: str, message: str, tmp_path:
 
 
 @pytest.mark.parametrize(
+    ("name", "message"), [("/etc/outside", "absolute path"), ("results/../../outside", "leads out of the folder")]
+)
+def test_a_folder_outside_is_refused_like_a_file(name: str, message: str, tmp_path: Path) -> None:
+    path = _archive(tmp_path, lambda tar: _add(tar, name, b"", type=tarfile.DIRTYPE))
+    with pytest.raises(ArchiveError, match=message):
+        unpack_archive(path, _target(tmp_path))
+
+
+@pytest.mark.parametrize(
     ("kind", "message"),
     [
         (tarfile.SYMTYPE, "a symbolic link"),
