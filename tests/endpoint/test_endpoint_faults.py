@@ -91,6 +91,21 @@ def test_what_a_content_filter_withholds_is_not_asked_for_again(make: Make) -> N
         assert len(server.seen) == 1
 
 
+def test_a_prompt_that_a_content_filter_refuses_is_not_evaluated_and_the_others_are(make: Make) -> None:
+    refused = Fault(status=400, body='{"error": {"code": "content_filter", "message": "filtered"}}')
+    with FakeServer(fault=lambda _number, seen: refused if "1?" in seen.text else None) as server:
+        found = dict(make(server.base_url, attempts=4).generate(asks(3)))
+        assert found[1] == Failure(reason="the endpoint's content filter refused the prompt (1 of 4 attempts)")
+        assert all(isinstance(found[position], Completion) for position in (0, 2))
+        assert len(server.seen) == 3
+
+
+def test_a_wait_that_cannot_be_read_is_a_lost_call_like_any_other(make: Make) -> None:
+    fault = Fault(status=429, headers={"Retry-After": "Mon, 30 Nov 99999999999 12:00:00 GMT"})
+    with first(1, fault) as server:
+        assert len(texts(make(server.base_url).generate(asks(1)))) == 1
+
+
 @pytest.mark.parametrize("form", ["seconds", "date"])
 def test_all_calls_wait_as_long_as_the_server_asks(form: str, make: Make) -> None:
     arrived: list[float] = []

@@ -59,6 +59,15 @@ def test_a_key_shows_in_no_log_journal_or_reason(make: Make, tmp_path: Path, cap
     assert {seen.headers["Authorization"] for seen in server.seen} == {f"Bearer {KEY}"}
 
 
+def test_an_answer_that_repeats_the_key_holds_it_nowhere(make: Make) -> None:
+    said = f'{{"choices": [{{"text": "sent {KEY}", "finish_reason": "%s"}}], "usage": {{"prompt_tokens": 1}}}}'
+    for reason in ("stop", KEY):
+        with FakeServer(fault=lambda _number, _seen, body=said % reason: Fault(body=body)) as server:
+            [(_, found)] = make(server.base_url, api_key_env="PLANTED_KEY", attempts=1).generate(asks(1))
+        assert "[key]" in repr(found)
+        assert KEY not in repr(found)
+
+
 def test_words_that_quote_a_prompt_stay_out_of_error_and_log(make: Make, caplog: pytest.LogCaptureFixture) -> None:
     record = "Record: Ada Example, 12 Harbour Street"
     quoting = Fault(status=400, body=f"cannot read {record}")

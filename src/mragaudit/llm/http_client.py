@@ -24,6 +24,7 @@ from mragaudit.llm.http_faults import (
     Reply,
     UnreachableError,
     is_passing,
+    is_withheld,
     pause_seconds,
     refusal,
     server_words,
@@ -128,8 +129,10 @@ class Client:
             reply = await self._post(call)
         self._answered = True
         if reply.status == HTTPStatus.OK:
-            return call.read(reply.content)
+            return call.read(self._endpoint.redact_answer(reply.content))
         if not is_passing(reply.status):
+            if is_withheld(reply):
+                raise LostCallError("the endpoint's content filter refused the prompt", again=False)
             raise await self._refusal(reply, call)
         pause = pause_seconds(reply)
         if pause is not None:

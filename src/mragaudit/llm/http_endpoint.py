@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import ssl
 from dataclasses import dataclass, field
+from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
@@ -16,6 +18,8 @@ from mragaudit.errors import ConfigError
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
 _KEY = re.compile(r"[\x21-\x7e]+")
 HIDDEN_KEY = "[key]"
+SHORTEST_SECRET_CHARS = 12
+"""A shorter key guards nothing, as the `EMPTY` of a server that asks for none; an answer may hold that word."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +45,13 @@ class Endpoint:
 
     def redact(self, text: str) -> str:
         """Return a text that others wrote, without the key."""
-        return text.replace(self.key, HIDDEN_KEY) if self.key else text
+        return re.sub(_spelled(self.key), HIDDEN_KEY, text) if self.key else text
+
+    def redact_answer(self, content: bytes) -> bytes:
+        """Return a reply that holds an answer, without a key that is long enough to be one."""
+        if not self.key or len(self.key) < SHORTEST_SECRET_CHARS:
+            return content
+        return re.sub(_spelled(self.key).encode(), HIDDEN_KEY.encode(), content)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,6 +141,18 @@ def _read_key(variable: str) -> str:
             f"openai_http.api_key_env: what {variable} holds cannot be a key; a key is printable ASCII without spaces"
         )
     return key
+
+
+@cache
+def _spelled(key: str) -> str:
+    """Return a pattern of the key as JSON, HTML and addresses may spell it, whose escapes are of its marks alone."""
+    return "".join(character if character.isalnum() else _escapes(character) for character in key)
+
+
+def _escapes(mark: str) -> str:
+    code = ord(mark)
+    spelled = rf"\\?{re.escape(mark)}|%{code:02x}|\\u{code:04x}|&#x0*{code:x};|&#0*{code};"
+    return f"(?i:{spelled}|{re.escape(html.escape(mark))})"
 
 
 def _ssl_context(ca_file: str | None) -> ssl.SSLContext:

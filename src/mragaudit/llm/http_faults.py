@@ -23,6 +23,7 @@ _AGAIN = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus
 _REQUESTS_OWN = frozenset(
     {HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY}
 )
+_FILTERED = frozenset({"content_filter", "content_policy_violation"})
 _DENIED = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 
 
@@ -54,6 +55,28 @@ def is_passing(status: int) -> bool:
     return status in _AGAIN or status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
 
+def is_withheld(reply: Reply) -> bool:
+    """Return whether a content filter refuses this prompt, by the words of OpenAI, Azure and OpenRouter for it.
+
+    Attacks are what such filters look for: one that is refused says nothing of the others.
+    """
+    try:
+        error = msgspec.json.decode(reply.content, type=_Refusal).error
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return {error.code, error.type} & _FILTERED != set() or "flagged_input" in (error.metadata or {})
+
+
+class _Error(msgspec.Struct):
+    code: str | int | float | None = None
+    type: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class _Refusal(msgspec.Struct):
+    error: _Error
+
+
 def pause_seconds(reply: Reply) -> float | None:
     """Return how long the server wants to be left alone, None when it does not say or cannot be understood.
 
@@ -70,7 +93,7 @@ def pause_seconds(reply: Reply) -> float | None:
 def _date(value: str) -> datetime | None:
     try:
         found = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
@@ -106,7 +129,9 @@ def server_words(content: bytes, *, asked: bytes, redact: Callable[[str], str]) 
 
     A request holds documents and queries; what a log or an error shows must not.
     """
-    text = " ".join(redact(_message(content)).split())[:LONGEST_WORDS_CHARS]
+    message = redact(_message(content))
+    shown = "".join(character if character.isprintable() else " " for character in message)
+    text = " ".join(shown.split())[:LONGEST_WORDS_CHARS]
     request = " ".join(asked.decode("utf-8", errors="replace").split())
     starts = range(len(text) - QUOTE_CHARS + 1)
     if any(text[start : start + QUOTE_CHARS] in request for start in starts):

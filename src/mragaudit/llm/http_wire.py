@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -18,6 +19,8 @@ from mragaudit.llm.http_faults import LostCallError
 from mragaudit.llm.rendering import render_completion
 from mragaudit.protocols import Completion, GenerateRequest, Prompt
 
+logger = logging.getLogger(__name__)
+
 Rendering = Literal["completion", "chat"]
 Scoring = Literal["echo", "top"]
 
@@ -26,15 +29,25 @@ BYTES_PER_TOKEN = 3
 is likely to be counted too low."""
 FEWEST_CHARS = 2
 """A single letter begins too many words to stand for an option, unless it is all of it."""
+LONGEST_NAME_CHARS = 120
+MOST_NAMES = 3
+"""Of models that answer in the place of the one asked for, that are logged."""
+LONGEST_REASON_CHARS = 40
+"""Of a server's reason for the end of an answer, as a row shows it."""
+HIGHEST_LOGPROB = 1e-3
+"""What is above is no logarithm of a probability but, say, the probability; low bits may reach above 0."""
 OWN_FIELDS = frozenset(
     "model prompt messages max_tokens temperature stop n stream echo logprobs top_logprobs best_of".split()
 )
 """Fields of a request that the config's `extra_body` may not set."""
 
 
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+
+
 class _Usage(msgspec.Struct):
-    prompt_tokens: int
-    completion_tokens: int = 0
+    prompt_tokens: Count
+    completion_tokens: Count = 0
 
 
 class _TopToken(msgspec.Struct):
@@ -66,12 +79,15 @@ class _Choice(msgspec.Struct):
     logprobs: _Logprobs | None = None
 
 
-class _Answer(msgspec.Struct):
+class Answer(msgspec.Struct):
+    """A reply of either end point, what we read of it."""
+
+    model: Any = None
     choices: list[_Choice] = []
     usage: _Usage | None = None
 
 
-_ANSWER = msgspec.json.Decoder(_Answer)
+_ANSWER = msgspec.json.Decoder(Answer)
 
 
 class _Tokens(msgspec.Struct):
@@ -96,6 +112,28 @@ class TopTokens:
     prompt_tokens: int
 
 
+class ServedNames:
+    """Other models than the one asked for that answers say they come from, each logged once.
+
+    A gateway may answer with another model, and say so here alone; but servers also write a name longer or shorter.
+    """
+
+    def __init__(self, asked: str) -> None:
+        self._asked = asked
+        self._seen: set[str] = set()
+
+    def note(self, name: object) -> None:
+        """Take the name that an answer gives."""
+        if not isinstance(name, str) or name in {"", self._asked, *self._seen} or len(self._seen) == MOST_NAMES:
+            return
+        self._seen.add(name)
+        logger.warning(
+            "openai_http: asked for the model %r, an answer comes from %r; hold the names against each other",
+            self._asked,
+            name[:LONGEST_NAME_CHARS],
+        )
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dialect:
     """How a model is asked, and how its answers are read."""
@@ -109,6 +147,7 @@ class Dialect:
     """Fields added to every request."""
     estimate_usage: bool
     """Whether to estimate token counts that an answer lacks; else such an answer is an error."""
+    names: ServedNames
 
     def __post_init__(self) -> None:
         require_positive("top_logprobs", self.top_count)
@@ -153,7 +192,7 @@ class Dialect:
 
     def completion(self, content: bytes, *, request: GenerateRequest) -> Completion:
         """Return the answer in a reply; raises LostCallError where it holds none, BackendError without token counts."""
-        answer = decode(content)
+        answer = self._read(content)
         choice = answer.choices[0]
         reason = _finish_reason(choice.finish_reason)
         text = choice.message.content if choice.message else choice.text
@@ -171,7 +210,7 @@ class Dialect:
 
     def top(self, content: bytes, *, prompt: Prompt) -> TopTokens:
         """Return the likeliest first tokens in a reply; raises what `completion` does."""
-        answer = decode(content)
+        answer = self._read(content)
         return TopTokens(
             logprobs=_first_tokens(answer.choices[0].logprobs),
             prompt_tokens=self._usage(answer, prompt=prompt, text="").prompt_tokens,
@@ -179,9 +218,14 @@ class Dialect:
 
     def reader_of_echo(self, option: str) -> Callable[[bytes], EchoScore | None]:
         """Return what reads an option's score from a reply."""
-        return lambda content: echoed_score(content, option=option, lead=self.lead)
+        return lambda content: echoed_score(self._read(content), option=option, lead=self.lead)
 
-    def _usage(self, answer: _Answer, *, prompt: Prompt, text: str) -> _Usage:
+    def _read(self, content: bytes) -> Answer:
+        answer = decode(content)
+        self.names.note(answer.model)
+        return answer
+
+    def _usage(self, answer: Answer, *, prompt: Prompt, text: str) -> _Usage:
         if answer.usage is not None:
             return answer.usage
         if not self.estimate_usage:
@@ -198,7 +242,7 @@ def completion_text(prompt: Prompt) -> str:
     return rendered.shared + rendered.head + rendered.rest
 
 
-def decode(content: bytes) -> _Answer:
+def decode(content: bytes) -> Answer:
     """Return a reply with at least one choice; raises LostCallError for anything else."""
     try:
         answer = _ANSWER.decode(content)
@@ -216,23 +260,23 @@ def _finish_reason(reason: str | None) -> Literal["stop", "length"]:
         return "length"
     if reason == "content_filter":
         raise LostCallError("the endpoint's content filter withheld the answer", again=False)
-    raise LostCallError(f"the answer ended for the reason {reason!r}, which is neither stop nor length")
+    shown = reason if reason is None else reason[:LONGEST_REASON_CHARS]
+    raise LostCallError(f"the answer ended for the reason {shown!r}, which is neither stop nor length")
 
 
-def echoed_score(content: bytes, *, option: str, lead: str) -> EchoScore | None:
+def echoed_score(answer: Answer, *, option: str, lead: str) -> EchoScore | None:
     """Return an option's log-probability, the sum over its tokens; None where the reply does not tell.
 
     The option's tokens are the last ones before what was generated; their texts must be the option exactly. Some
     servers leave a token's leading space out, or show it as ▁ (SentencePiece).
     """
-    answer = decode(content)
     found = answer.choices[0].logprobs
     if found is None or not found.tokens or not found.token_logprobs or answer.usage is None:
         return None
     end = len(found.tokens) - answer.usage.completion_tokens
     count = _tail_length(found.tokens[:end], option=option, lead=lead)
     values = [value for value in found.token_logprobs[end - count : end] if value is not None]
-    if not count or len(values) < count:
+    if not count or len(values) < count or max(values) > HIGHEST_LOGPROB:
         return None
     tokens = answer.usage.prompt_tokens - count
     return EchoScore(logprob=rounded_logprob(math.fsum(values)), prompt_tokens=tokens)
@@ -267,8 +311,8 @@ def first_token_scores(top: Mapping[str, float], *, options: Sequence[str], lead
     """Return the log-probability of each option's first token, in the order of the options.
 
     An option's first token is the longest of the likeliest tokens that begins it, all options with their leading
-    space or, where that fails, all without. Raises ValueError, with what is wrong, for an option that none begins, or
-    for two options that begin with the same token.
+    space or, where that fails, all without. Raises ValueError, with what is wrong, for an option that none begins, for
+    two options that begin with the same token, and for a number that is no log-probability.
     """
     shown = {token.replace("▁", " "): logprob for token, logprob in top.items()}
     found = [[_first_token(shown, before + option) for option in options] for before in (lead, "")]
@@ -278,7 +322,10 @@ def first_token_scores(top: Mapping[str, float], *, options: Sequence[str], lead
             raise ValueError(f'"{option}" begins with none of the {len(top)} likeliest tokens')
     if len(set(begins)) < len(begins):
         raise ValueError(f"two of the options {', '.join(options)} begin with the same token")
-    return tuple(rounded_logprob(shown[str(token)]) for token in begins)
+    values = [shown[str(token)] for token in begins]
+    if max(values) > HIGHEST_LOGPROB:
+        raise ValueError(f"{max(values):g} is no log-probability: it is above 0")
+    return tuple(map(rounded_logprob, values))
 
 
 def _first_token(top: Mapping[str, float], text: str) -> str | None:

@@ -11,7 +11,15 @@ import msgspec
 from mragaudit.errors import ConfigError
 from mragaudit.llm.http_endpoint import Limits, checked_url, checked_variable, open_endpoint
 from mragaudit.llm.http_loop import LoopThread, Stream
-from mragaudit.llm.http_wire import OWN_FIELDS, Dialect, Rendering, Scoring, estimate_tokens, estimated_head
+from mragaudit.llm.http_wire import (
+    OWN_FIELDS,
+    Dialect,
+    Rendering,
+    Scoring,
+    ServedNames,
+    estimate_tokens,
+    estimated_head,
+)
 from mragaudit.protocols import (
     ChooseRequest,
     Completion,
@@ -91,6 +99,7 @@ class OpenAIHttpBackend:
             top_count=top_logprobs,
             extra=extra_body or {},
             estimate_usage=usage == "estimated",
+            names=ServedNames(model),
         )
         self._limits = Limits(
             concurrency=concurrency,

@@ -43,6 +43,33 @@ def test_a_key_comes_from_the_environment_and_shows_in_no_representation(monkeyp
     assert endpoint.redact(f"bad key {KEY}!") == "bad key [key]!"
 
 
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        "ab/c+d==efgh-12",
+        r"ab\/c+d==efgh-12",
+        r"ab/c\u002Bd\u003d=efgh-12",
+        "ab%2Fc%2bd%3D%3Defgh-12",
+        "ab&#x2F;c&#43;d==efgh-12",
+    ],
+)
+def test_a_key_is_found_however_json_html_or_an_address_spells_it(
+    spelled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLANTED_KEY", "ab/c+d==efgh-12")
+    endpoint = open_endpoint("https://host/v1", api_key_env="PLANTED_KEY", ca_file=None)
+    assert endpoint.redact(f"<{spelled}>") == "<[key]>"
+    assert endpoint.redact_answer(f"<{spelled}>".encode()) == b"<[key]>"
+
+
+def test_a_word_of_answers_is_left_there_where_it_is_the_key_of_a_server_without_keys(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PLANTED_KEY", "EMPTY")
+    endpoint = open_endpoint("https://host/v1", api_key_env="PLANTED_KEY", ca_file=None)
+    assert endpoint.redact_answer(b"the list is EMPTY") == b"the list is EMPTY"
+
+
 def test_a_key_is_not_sent_unencrypted_to_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLANTED_KEY", KEY)
     with pytest.raises(ConfigError, match="unencrypted to another machine; use https"):

@@ -7,7 +7,7 @@ from email.utils import format_datetime
 import pytest
 
 from mragaudit.errors import BackendError, RequestError
-from mragaudit.llm.http_faults import Reply, is_passing, pause_seconds, refusal, server_words
+from mragaudit.llm.http_faults import Reply, is_passing, is_withheld, pause_seconds, refusal, server_words
 
 NOW = datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC)
 ASKED = json.dumps({"prompt": "Record: Ada Example, 555-0100\nQuestion: who lives there?"}).encode()
@@ -32,6 +32,7 @@ def test_a_date_that_has_passed_is_no_pause_and_what_is_neither_is_unknown() -> 
     past = format_datetime(NOW - timedelta(hours=1), usegmt=True)
     assert pause_seconds(reply(Retry_After=past, Date=format_datetime(NOW, usegmt=True))) == 0.0
     assert [pause_seconds(reply(Retry_After=value)) for value in ("soon", "-3", "")] == [None] * 3
+    assert pause_seconds(reply(Retry_After="Mon, 30 Nov 99999999999 12:00:00 GMT")) is None
     assert pause_seconds(reply()) is None
 
 
@@ -94,6 +95,27 @@ def test_the_servers_words_are_found_in_the_usual_forms_and_kept_short(content: 
 def test_words_that_quote_the_request_are_left_out() -> None:
     content = json.dumps({"error": "cannot parse: Record: Ada Example, 555-0100"}).encode()
     assert server_words(content, asked=ASKED, redact=str) == "(its words quote the request and are left out)"
+
+
+def test_words_bring_no_control_characters_into_a_terminal() -> None:
+    assert server_words(b"busy\x1b[2J\x00\r\nnow", asked=ASKED, redact=str) == "busy [2J now"
+
+
+@pytest.mark.parametrize(
+    ("error", "withheld"),
+    [
+        ({"code": "content_filter", "message": "filtered by policy"}, True),
+        ({"type": "content_policy_violation", "code": None}, True),
+        ({"code": 403, "message": "flagged", "metadata": {"flagged_input": "who"}}, True),
+        ({"code": "context_length_exceeded", "message": "content_filter"}, False),
+        ("content_filter", False),
+    ],
+)
+def test_a_prompt_that_a_content_filter_refuses_is_told_from_a_request_that_is_wrong(
+    error: object, *, withheld: bool
+) -> None:
+    content = json.dumps({"error": error}).encode()
+    assert is_withheld(Reply(url="u", status=400, headers={}, content=content)) is withheld
 
 
 def test_words_are_redacted_before_they_are_cut() -> None:

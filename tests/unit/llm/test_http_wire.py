@@ -11,6 +11,8 @@ from mragaudit.llm.http_faults import LostCallError
 from mragaudit.llm.http_wire import (
     Dialect,
     EchoScore,
+    ServedNames,
+    decode,
     echoed_score,
     estimate_tokens,
     estimated_head,
@@ -33,7 +35,7 @@ GREEDY = {"model": "m", "max_tokens": 7, "temperature": 0, "n": 1, "stream": Fal
 
 def dialect(rendering: Any = "completion", **over: Any) -> Dialect:
     options = {"model": "m", "scoring": "top", "top_count": 20, "extra": {}, "estimate_usage": False, **over}
-    return Dialect(rendering=rendering, **options)
+    return Dialect(rendering=rendering, names=ServedNames("m"), **options)
 
 
 def answered(
@@ -131,20 +133,21 @@ def echo(tokens: list[str], values: list[float | None], *, generated: int = 1, *
         (["A", ": BL", "OCK", "\n"], [None, -1, -0.5, -9], None),
         (["A:", " BLOCK", " BLOCK"], [None, -0.5, None], EchoScore(logprob=-0.5, prompt_tokens=1)),
         (["A:", " BLOCK", "\n"], [-1, None, -9], None),
+        (["A:", " BLOCK", "\n"], [None, 0.9, 0.1], None),
     ],
 )
 def test_an_option_scores_the_sum_over_exactly_its_own_echoed_tokens(
     tokens: list[str], values: list[float | None], expected: EchoScore | None
 ) -> None:
-    assert echoed_score(echo(tokens, values), option="BLOCK", lead=" ") == expected
+    assert echoed_score(decode(echo(tokens, values)), option="BLOCK", lead=" ") == expected
 
 
 def test_an_echo_without_log_probabilities_or_without_counts_tells_nothing() -> None:
     bare = json.dumps({"choices": [{"text": "A: BLOCK\n"}], "usage": {"prompt_tokens": 2}}).encode()
-    assert echoed_score(bare, option="BLOCK", lead=" ") is None
+    assert echoed_score(decode(bare), option="BLOCK", lead=" ") is None
     uncounted = json.loads(echo(["A:", " BLOCK", "\n"], [None, -1, -2]))
     del uncounted["usage"]
-    assert echoed_score(json.dumps(uncounted).encode(), option="BLOCK", lead=" ") is None
+    assert echoed_score(decode(json.dumps(uncounted).encode()), option="BLOCK", lead=" ") is None
 
 
 OPTIONS = ("BLOCK", "ALLOW")
@@ -160,6 +163,32 @@ def test_tokens_without_their_space_count_only_where_all_options_lack_it() -> No
     assert first_token_scores({"▁BLOCK": -0.1, "▁ALLOW": -2.0}, options=OPTIONS, lead=" ") == (-0.1, -2.0)
     with pytest.raises(ValueError, match='"BLOCK" begins with none of the 2 likeliest tokens'):
         first_token_scores({"BLOCK": -0.1, " ALLOW": -2.0}, options=OPTIONS, lead=" ")
+
+
+def test_probabilities_are_not_taken_for_their_logarithms() -> None:
+    with pytest.raises(ValueError, match=r"0\.9 is no log-probability: it is above 0"):
+        first_token_scores({" BLOCK": 0.9, " ALLOW": 0.05}, options=OPTIONS, lead=" ")
+    assert first_token_scores({" BLOCK": 1e-7, " ALLOW": -9.0}, options=OPTIONS, lead=" ") == (0.0, -9.0)
+
+
+def test_another_model_than_the_one_asked_for_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    names = ServedNames("m")
+    for name in ("m", None, "other\n", "other\n", 7):
+        names.note(name)
+    assert [record.getMessage() for record in caplog.records] == [
+        "openai_http: asked for the model 'm', an answer comes from 'other\\n'; hold the names against each other"
+    ]
+
+
+def test_a_reason_for_the_end_is_shown_in_part() -> None:
+    with pytest.raises(LostCallError, match=r"^the answer ended for the reason 'x{40}', which"):
+        answered({"text": "x", "finish_reason": "x" * 9000})
+
+
+@pytest.mark.parametrize("count", [-1, 10**30])
+def test_token_counts_that_cannot_be_are_a_lost_call(count: int) -> None:
+    with pytest.raises(LostCallError):
+        answered({"text": "x", "finish_reason": "stop"}, usage={"prompt_tokens": count})
 
 
 def test_a_single_letter_stands_for_no_option_but_for_one_of_a_single_letter() -> None:
@@ -206,6 +235,6 @@ def test_an_estimated_head_halves_no_character(text: str, limit: int, head: str)
 
 def test_a_sum_of_log_probabilities_is_rounded_once() -> None:
     tokens = ["A:", *" B L O C K".split(" ")[1:], "\n"]
-    found = echoed_score(echo(tokens, [None, *[-0.1] * 5, -9]), option="BLOCK", lead=" ")
+    found = echoed_score(decode(echo(tokens, [None, *[-0.1] * 5, -9])), option="BLOCK", lead=" ")
     assert found is not None
     assert math.isclose(found.logprob, -0.5)
