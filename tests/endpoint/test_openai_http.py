@@ -18,7 +18,7 @@ from mragaudit.config.settings import Role
 from mragaudit.errors import BackendError, ConfigError, RequestError
 from mragaudit.llm.openai_http import OpenAIHttpBackend
 from mragaudit.protocols import Completion, GenerateRequest, OptionScores
-from mragaudit.stages.models import LANGUAGE_ROLES, identity_of, load_backend, require_endpoints
+from mragaudit.stages.models import LANGUAGE_ROLES, identity_of, load_backend, require_options
 
 pytestmark = pytest.mark.http
 
@@ -208,15 +208,15 @@ def test_a_packaged_models_hash_left_in_a_role_is_found_before_the_first_job() -
     options = {"base_url": "http://127.0.0.1:8000/v1"}
     roles = {"judge": {"backend": "openai_http", "model": "m", "options": options}}
     with pytest.raises(ConfigError, match=r'"roles.judge.options": .*set the role\'s sha256: null'):
-        require_endpoints(load_settings({"roles": roles}))
+        require_options(load_settings({"roles": roles}))
     options["concurency"] = "3"
     with pytest.raises(ConfigError, match='"concurency" is no option of it; did you mean "concurrency"'):
-        require_endpoints(load_settings({"roles": roles}))
+        require_options(load_settings({"roles": roles}))
 
 
 def test_the_example_config_names_an_endpoint_for_every_language_role() -> None:
     settings = read_settings([ROOT / "config.yaml", ROOT / "resources/configs/endpoint.yaml"])
-    require_endpoints(settings)
+    require_options(settings)
     found = {name: identity_of(getattr(settings.roles, name)) for name in LANGUAGE_ROLES}
     assert {one.backend for one in found.values()} == {"openai_http"}
     assert found["judge"].rendering == "chat+top"

@@ -68,6 +68,37 @@ def test_a_language_without_templates_is_named_by_its_missing_file(tmp_path: Pat
     assert message.endswith(f"{missing}: this prompt file is missing; add it, or take the language out of `languages`")
 
 
+@pytest.mark.parametrize(
+    ("role", "given", "said"),
+    [
+        (
+            "judge",
+            {"backend": "vllm", "model": "x/y", "options": {"quantization": "awq"}},
+            'llm vllm: "quantization" is no option of it; did you mean "quantisation"?',
+        ),
+        (
+            "generator",
+            {"backend": "transformers", "model": "x/y", "options": {"batch_size": "8"}},
+            "llm transformers.batch_size: Expected `int`, got `str`",
+        ),
+        ("translator", {"backend": "openai_http", "model": "m"}, 'llm openai_http: the option "base_url" is missing'),
+        (
+            "embedder",
+            {"backend": "bge_m3", "model": "x/y", "options": {"batchsize": 8}},
+            'embedder bge_m3: "batchsize" is no option of it; did you mean "batch_size"?',
+        ),
+    ],
+    ids=["unknown", "type", "missing", "embedder"],
+)
+def test_wrong_options_of_any_model_are_named_before_the_first_job(
+    role: str, given: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    sha256 = {} if role == "embedder" else {"sha256": None}
+    message = message_of(tmp_path, roles={role: {**given, **sha256}})
+    assert message.startswith(f'config key "roles.{role}.options": ')
+    assert said in message
+
+
 def test_zero_synthetic_documents_are_refused(tmp_path: Path) -> None:
     message = message_of(tmp_path, corpus={"n_documents": 0})
     assert message == 'config key "corpus.n_documents" is 0; it should be greater than or equal to 5'

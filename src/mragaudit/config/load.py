@@ -82,17 +82,20 @@ def _causes(details: list[ErrorDetails]) -> list[ErrorDetails]:
 
 
 def _explain(detail: ErrorDetails, model: type[BaseModel]) -> str:
-    key = ".".join(str(part) for part in detail["loc"]) or "config"
+    key = ".".join(str(part) for part in detail["loc"])
     if detail["type"] == "extra_forbidden":
         allowed = _keys_of_section(model, detail["loc"][:-1])
         return f'config key "{key}" is unknown; {did_you_mean(str(detail["loc"][-1]), allowed)}'
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    message = message.replace("String should match pattern", "text that matches")
     if detail["type"] == "too_short":
         least = detail["ctx"]["min_length"]
         return (
             f'config key "{key}" is {detail["input"]!r}; it needs at least {least} entr{"y" if least == 1 else "ies"}'
         )
     if detail["type"].startswith("value_error"):
+        if not key:
+            return f"config: {message}"  # keys that contradict each other, which the message names
         return f'config key "{key}": {message}'
     return f'config key "{key}" is {detail["input"]!r}; it should be {message}'
 

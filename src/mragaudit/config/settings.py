@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
 from mragaudit.config.hook_audit_section import HookAudit
 from mragaudit.config.monitor_section import Monitor
@@ -45,13 +45,21 @@ class Corpus(Section):
         return self
 
 
+def _each_once(value: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse a list that names something twice: its rows would be counted twice."""
+    for name in value:
+        if value.count(name) > 1:
+            raise ValueError(f'"{name}" stands twice')
+    return value
+
+
 class Queries(Section):
     """Which queries are asked."""
 
     source: str | None = Field(
         None, description="path of queries written by people (JSONL or CSV); null: templates only"
     )
-    paraphrases: tuple[Literal["direct", "summary", "icl"], ...] = Field(
+    paraphrases: Annotated[tuple[Literal["direct", "summary", "icl"], ...], AfterValidator(_each_once)] = Field(
         ("direct", "summary", "icl"),
         min_length=1,
         description="shapes of the attack; a document leaks if any succeeds",
@@ -130,7 +138,7 @@ class Retrieve(Section):
 class Judge(Section):
     """The input judge, in all its variants."""
 
-    variants: tuple[JudgeVariant, ...] = Field(
+    variants: Annotated[tuple[JudgeVariant, ...], AfterValidator(_each_once)] = Field(
         ("english", "backtranslate", "multilingual", "oracle", "retrieved"),
         description="judge variants to run",
     )
@@ -176,7 +184,7 @@ class Generate(Section):
 class Filter(Section):
     """Output filters, each applied to every answer."""
 
-    variants: tuple[FilterVariant, ...] = Field(
+    variants: Annotated[tuple[FilterVariant, ...], AfterValidator(_each_once)] = Field(
         ("regex_ascii", "regex_unicode"),
         description="regex_ascii is the published kind; regex_unicode is normalised and script-neutral",
     )

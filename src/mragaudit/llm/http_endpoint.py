@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import html
+import math
 import os
 import re
 import ssl
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
@@ -67,13 +68,16 @@ class Limits:
     tokens_per_minute: float | None
 
     def __post_init__(self) -> None:
-        for name in self.__slots__:
+        for name in LIMITS:
             require_positive(name, getattr(self, name))
 
 
+LIMITS: tuple[str, ...] = tuple(one.name for one in fields(Limits))
+
+
 def require_positive(name: str, value: float | None) -> None:
-    """Raise ConfigError for an option that is 0 or less; None is no limit."""
-    if value is not None and value <= 0:
+    """Raise ConfigError for an option that is 0 or less, or no finite number; None is no limit."""
+    if value is not None and not 0 < value < math.inf:
         raise ConfigError(f"openai_http.{name} is {value:g}; it must be above 0")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import msgspec
 
 from mragaudit.errors import ConfigError
-from mragaudit.llm.http_endpoint import Limits, checked_url, checked_variable, open_endpoint
+from mragaudit.llm.http_endpoint import LIMITS, Limits, checked_url, checked_variable, open_endpoint, require_positive
 from mragaudit.llm.http_loop import LoopThread, Stream
 from mragaudit.llm.http_wire import (
     OWN_FIELDS,
@@ -49,6 +49,8 @@ class OpenAIHttpBackend:
     """
 
     retries_itself = True
+    asks_elsewhere = True
+    """Its identity needs no file, so that all of its options can be checked before the first job."""
     batch_calls = BATCH_CALLS
     batch_seconds = BATCH_SECONDS
 
@@ -124,7 +126,7 @@ class OpenAIHttpBackend:
         revision: str | None = None,
         logprobs: str | None = None,
         extra_body: dict[str, Any] | None = None,
-        **_others: object,
+        **others: Any,
     ) -> ModelIdentity:
         """Return the identity without a call: the endpoint stands for the weights, unless `revision` names them.
 
@@ -139,6 +141,8 @@ class OpenAIHttpBackend:
                 "openai_http: weights behind an endpoint cannot be held against a hash; set the role's sha256: null "
                 "(and options.revision to name what is served)"
             )
+        for name in (*LIMITS, "top_logprobs"):
+            require_positive(name, others.get(name))
         scored = logprobs or default_scoring(rendering)
         if scored == "echo" and rendering == "chat":
             raise ConfigError(

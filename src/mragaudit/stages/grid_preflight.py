@@ -19,7 +19,7 @@ from mragaudit.prompts import load_generator
 from mragaudit.registry import create, plugin
 from mragaudit.resources import resource_folder
 from mragaudit.stages.grid_calls import CORPORA, LANGUAGE
-from mragaudit.stages.models import require_endpoints
+from mragaudit.stages.models import require_options
 
 ROLES = ("generator", "attacker")
 """Language models of the grid."""
@@ -28,7 +28,7 @@ ROLES = ("generator", "attacker")
 def check_grid(settings: Settings) -> None:
     """Raise a clear error, naming the config key, for a grid that cannot succeed."""
     grid = settings.hook_audit
-    require_endpoints(settings, roles=ROLES)
+    require_options(settings, roles=ROLES)
     _require_writers(settings)
     _require_options(grid)
     _require_corpora(settings)

@@ -66,15 +66,26 @@ def _options(role: Role) -> dict[str, object]:
     return {**given, "context_tokens": role.context_tokens, **role.options}
 
 
-def require_endpoints(settings: Settings, *, roles: Iterable[str] = LANGUAGE_ROLES) -> None:
-    """Raise ConfigError for a role behind an endpoint that cannot be asked as it is set; nothing is asked now."""
-    for name in roles:
-        role = getattr(settings.roles, name)
-        if REMOTE_OPTION in role.options:
-            try:
-                identity_of(role)
-            except ConfigError as error:
-                raise ConfigError(f'config key "roles.{name}.options": {error}') from error
+def require_options(settings: Settings, *, roles: Iterable[str] = LANGUAGE_ROLES) -> None:
+    """Raise ConfigError for a role, or the embedder, whose backend does not take its options.
+
+    Nothing is asked or loaded now, and no package of a model is needed: what is wrong with the judge's options must
+    not come out after the hours of the stages before it.
+    """
+    for name in (*roles, "embedder"):
+        try:
+            _require_options_of(getattr(settings.roles, name))
+        except ConfigError as error:
+            raise ConfigError(f'config key "roles.{name}.options": {error}') from error
+
+
+def _require_options_of(role: Role | EmbedderRole) -> None:
+    if isinstance(role, EmbedderRole):
+        checked_options("embedder", role.backend, options={"model": role.model, **role.options})
+    elif getattr(locate("llm", role.backend), "asks_elsewhere", False):
+        identity_of(role)
+    else:
+        checked_options("llm", role.backend, options=_options(role))
 
 
 def require_local(settings: Settings) -> None:

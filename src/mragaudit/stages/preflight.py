@@ -22,7 +22,7 @@ from mragaudit.resources import resource_folder
 from mragaudit.stages.gates import require_enough_documents
 from mragaudit.stages.grid_preflight import check_grid
 from mragaudit.stages.judging import WITH_CONTEXT, guard_of
-from mragaudit.stages.models import LANGUAGE_ROLES, TRANSLATING_ROLES, require_endpoints, require_local
+from mragaudit.stages.models import LANGUAGE_ROLES, TRANSLATING_ROLES, require_local, require_options
 from mragaudit.stages.targets import asked_parts
 
 
@@ -43,7 +43,7 @@ def _check_audit(settings: Settings) -> None:
     require_local(settings)
     _require_fitting_backends(settings)
     _require_fitting_guard(settings)
-    require_endpoints(settings)
+    require_options(settings)
     _require_files(settings)
     _require_languages(settings)
     _require_translation_codes(settings)

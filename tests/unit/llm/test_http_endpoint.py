@@ -140,7 +140,8 @@ def test_options_that_cannot_be_right_are_refused_before_any_call(options: dict[
         identity(**options)
 
 
-@pytest.mark.parametrize("name", ["concurrency", "attempts", "timeout_seconds", "requests_per_minute", "top_logprobs"])
-def test_a_bound_of_nothing_is_refused_by_its_name(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"openai_http.{name} is 0; it must be above 0"):
-        OpenAIHttpBackend(model="m", base_url="http://127.0.0.1/v1", **{name: 0})  # type: ignore[arg-type]
+@pytest.mark.parametrize("name", ["concurrency", "timeout_seconds", "requests_per_minute", "top_logprobs"])
+@pytest.mark.parametrize("bound", [0, float("inf"), float("nan")])
+def test_a_bound_of_nothing_is_refused_by_its_name_before_any_call(bound: float, name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"openai_http\.{name} is {bound:g}; it must be above 0"):
+        identity(**{name: bound})

@@ -133,7 +133,7 @@ def test_a_window_must_be_a_length_of_time(tmp_path: Path, section: str, seconds
         ("levels: [public, public]", 'config key "levels": a level stands twice'),
         (
             "sensitive_from: secret",
-            'config key "config": sensitive_from is "secret"; levels are: public, internal, confidential, restricted',
+            'config: sensitive_from is "secret"; levels are: public, internal, confidential, restricted',
         ),
         ("coverage: {max_share: 1.1}", 'config key "coverage.max_share" is 1.1; it should be less than or equal to 1'),
         ("volume: {max_queries: 0}", 'config key "volume.max_queries" is 0; it should be greater than or equal to 1'),
