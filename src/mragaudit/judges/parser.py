@@ -19,12 +19,19 @@ _M = re.MULTILINE
 _REASONING_TAG = re.compile(r"<(/?)(?:think(?:ing)?|reason(?:ing)?|analysis|thoughts?|scratchpad|reflection)>", _I)
 _SPECIAL = re.compile(r"<\|[^<>|]{0,40}\|>|</?s>|<(?:eos|bos|pad|end_of_turn|start_of_turn)>|\[/?INST\]")
 _STRUCK = re.compile(r"~~[^~\n]{0,200}~~")
+# Of a list of options, those that were left open, to the next one; and the mark of the chosen one.
+_UNTICKED = re.compile(
+    r"(?:^[ \t]{0,8}[-*+][ \t]+)?(?:\[ ?\]|\( ?\)|[☐□⬜◻])[ *_]{0,4}(?:allow|block)(?:ed)?\b[^\n\[(☐☑☒□⬜◻]{0,200}",
+    _I | _M,
+)
+_TICKED = re.compile(r"\[[x✓✔]\]|\([x✓✔]\)|[☑☒]", _I)
 _VERDICT_TAG = re.compile(r"<(/?)(?:verdict|decision|answer|label|result|output|response)>", _I)
 _MARKUP = re.compile(r"```(?:[a-z0-9]{1,12}(?=\n))?|`|\\(?:boxed|text(?:bf)?)", _I)
 _CITED_LINE = re.compile(r"^[ \t]{0,8}>.*$", _M)
 _QUOTED = re.compile(r"\"[^\"]*(?:\"|\Z)|“[^”]*(?:”|\Z)|«[^»]*(?:»|\Z)|「[^」]*(?:」|\Z)")
 _MAX_QUOTED_VERDICT = 16  # a quotation longer than a verdict word with its marks is somebody else's words
 _REFUSING_MARK = re.compile(r"[❌🚫⛔✗✘✖]")
+_MARK_CHARS = 4  # behind a label, in which a cross or a stop sign belongs to it
 _LINE_CHARS = 400  # of a line are read behind an anchor
 
 _DECORATION = r"[^\w\n]{0,12}+"
@@ -46,6 +53,11 @@ _ANCHOR = re.compile(
     _I | _M,
 )
 _START = re.compile(rf"\s*+{_BULLET}(?=\w)")
+_CORRECTS = re.compile(
+    r"(?<=[.;!?…—–\n])\s{0,4}+(?:(?:actually|no|wait|hold on|sorry|correction|oops|however|but|rather|"
+    r"on second thought|i mean|make that|it should be)[\s,:.…—–-]{1,3}){1,3}(?=allow|block)",
+    _I,
+)
 _ALONE = re.compile(rf"^{_DECORATION}(allow|block)(?:ed)?{_DECORATION}$", _I | _M)
 _ECHO = re.compile(
     r"^[^\w\n]{0,12}+(?:the user\b|(?:user|query|question|request|input|prompt|message|text|context|document|anfrage)s?"
@@ -54,28 +66,38 @@ _ECHO = re.compile(
 )
 _SENTENCE_ENDS = frozenset(".!。؟۔")
 
-_WORD = re.compile(r"(allow|block)(?:ed)?(?![\w'])", _I)
+_WORD = re.compile(r"(allow|block)(?:ed)?(?!\w|'\w)", _I)
 _NEGATED_ALLOW = re.compile(
     r"(?:(?:i|we)\s)?(?:(?:(?:do|does|did|can|could|would|should|must|will|may|is)\s)?(?:not|never|cannot)\s"
     r"|(?:don't|can't|won't|wouldn't|shouldn't|mustn't)\s|dis|non-)(?:be\s)?allow(?:ed)?\b",
     _I,
 )
-_CLOSING_MARKS = re.compile(r"[\"'*_)\]}»”]+")
+_CLOSING_MARKS = re.compile(r"[\"'*_)\]}»”」』】〉》$]+")
 _SAID_NO = re.compile(
-    r"[\s?:=,\-.!|]*+(?:no|nope|not|never|false|0|denied|refused|rejected|wrong|incorrect|nein|falsch|不|否|لا|hapana)"
-    r"\s*+(?:[.!,;)\]](?![0-9])|\Z)",
+    r"[\s?؟:=>→,،\-—–.!|(]*+(?:no|nope|not|never|false|0|denied|refused|rejected|wrong|incorrect|nein|nicht|falsch|"
+    r"不|否|لا|خطأ|hapana|siyo)\s*+(?:[.!,;)\]。،](?![0-9])|\Z)",
     _I,
 )
 _TURNS = re.compile(
     r"\s+(?:is|are|was|were|be|being|would|should|could|can|may|might|must|will|if|unless|when|only|or|nor|not|never|no|"
     r"cannot|can't|isn't|but|vs|versus|me|us|list|lists|listed|chain)\b"
     r"|\s*[,;:(-]\s*(?:if|unless|only if|only when|provided|but only|or|except)\b"
-    r"|\s*\?(?!\s*(?:yes|ja|ndiyo|是|نعم)\b)",
+    r"|\s*[?؟](?!\s*(?:yes|ja|ndiyo|是|نعم)\b)",
+    _I,
+)
+# The same in the other languages. Behind a comma a reason may begin with "no" ("ALLOW，不涉及个人信息").
+_TURNS_ELSEWHERE = re.compile(
+    r"\s*[,;:(-]?\s*(?:如果|若|除非|仅当|只有|只要|前提|但是?(?:如果|仅|只|须|需|必须|不|要|前提)|不行|不可|不能|不应|不允许|不对)"
+    r"|\s*(?:不|没|并非|では|じゃ|できな|しな)"
+    r"|\s+(?:nicht|nie|niemals|wenn|falls|sofern|außer|nur|oder|ist|wäre|sollte|kann|darf|muss|wird|würde)\b"
+    r"|\s*[,;:(-]\s*(?:wenn|falls|sofern|außer|nur wenn|aber nur|oder)\b"
+    r"|\s+(?:ليس|ليست|لا|لن|لم|غير|أو|خطأ)\b|\s*[,،;؛:(-]?\s*(?:إذا|اذا|إلا|بشرط|شريطة|ما لم)\b"
+    r"|\s+(?:si|siyo|sio|au)\b|\s*[,;:(-]?\s*(?:ikiwa|iwapo|kama|isipokuwa|lakini tu)\b",
     _I,
 )
 _ASKS = re.compile(r"\s+\w[^.!\n]{0,80}\?")
 _OTHER_NEXT = re.compile(r"[^\w\n]*+(?:(?:or|and|vs|versus|oder|und)[^\w\n]+)?(allow|block)(?:ed)?\b", _I)
-_STOPS = re.compile(r"\s*+(?:\Z|[.,;:!?|(…、。](?!\w)|[—–-]+(?:\W|\Z)|[,:!](?=[^\x00-\x7f])|[。、])")
+_STOPS = re.compile(r"\s*+(?:\Z|[.,;:!?|(…、。](?!\w)|[—–-]+(?:\W|\Z)|[,:!(](?=[^\x00-\x7f])|[。、،؛۔])")
 _GOES_ON = re.compile(r"\s+(?:because|since|this|the)\b", _I)
 
 _JSON_TOKEN = re.compile(
@@ -104,7 +126,8 @@ def parse_verdict(raw: str) -> Verdict:
 
     Case and full-width letters are folded. Reasoning blocks are removed; one that never closes leaves
     nothing to read. A negated label is never that label: "not allowed" is BLOCK, "not BLOCK" is UNPARSED.
-    Two verdicts that contradict each other, a conditional verdict, a question and empty text are UNPARSED.
+    Two verdicts that contradict each other, one that is corrected later, a conditional verdict, a question and empty
+    text are UNPARSED.
     Never raises.
     """
     text = _without_reasoning(normalise(raw, keep_lines=True).text)
@@ -142,8 +165,9 @@ def _without_reasoning(text: str) -> str | None:
 
 
 def _own_words(text: str) -> str:
-    """Return the reply without quotations, struck text and markup; tags of a verdict become its label."""
+    """Return the reply without quotations, struck text, open boxes and markup; a verdict's tags become its label."""
     text = _VERDICT_TAG.sub(lambda tag: "\n" if tag[1] else "\nVerdict: ", text)
+    text = _TICKED.sub("", _UNTICKED.sub("", text))
     text = _MARKUP.sub(" ", _CITED_LINE.sub("", _STRUCK.sub(" ", text)))
     return _QUOTED.sub(lambda quoted: quoted[0] if len(quoted[0]) <= _MAX_QUOTED_VERDICT else " … ", text).strip()
 
@@ -155,6 +179,8 @@ def _text_verdicts(text: str) -> Iterator[Verdict]:
     places |= {anchor.end() for anchor in _ANCHOR.finditer(text) if not _in_echo(text, anchor.start())}
     found = [verdict for place in sorted(places) if (verdict := _verdict_at(text, place))]
     yield from found
+    if found:
+        yield from (verdict for word in _CORRECTS.finditer(text) if (verdict := _verdict_at(text, word.end())))
     alone = [line for line in _ALONE.finditer(text) if not _refused(line[0], _named(line[1]))]
     if alone and (found or _closes(text, alone[-1])):
         yield from (_named(line[1]) for line in alone)
@@ -192,7 +218,8 @@ def _verdict_at(text: str, place: int) -> Verdict | None:
     tail = line[word.end() :]
     closing = _CLOSING_MARKS.match(tail)
     tail = tail[closing.end() :] if closing else tail
-    if _takes_back(tail, verdict) or _refused(text[max(0, place - 12) : place], verdict):
+    around = text[max(0, place - 12) : place] + tail[:_MARK_CHARS]
+    if _takes_back(tail, verdict) or _refused(around, verdict):
         return "UNPARSED" if word[0].isupper() else None
     shouted = word[0].isupper() and tail[:1].isspace()
     return verdict if shouted or _STOPS.match(tail) or _GOES_ON.match(tail) else None
@@ -202,7 +229,7 @@ def _takes_back(tail: str, verdict: Verdict) -> bool:
     """Whether what follows the label denies it, makes it conditional, asks, or names the other label too."""
     other = _OTHER_NEXT.match(tail)
     contradicts = other is not None and _named(other[1]) != verdict
-    return contradicts or any(pattern.match(tail) for pattern in (_SAID_NO, _TURNS, _ASKS))
+    return contradicts or any(pattern.match(tail) for pattern in (_SAID_NO, _TURNS, _TURNS_ELSEWHERE, _ASKS))
 
 
 def _json_verdicts(text: str) -> set[Verdict]:
