@@ -170,6 +170,38 @@ def test_a_tampered_bundle_is_not_compared(tmp_path: Path) -> None:
         open_side(tmp_path / "b.tar.gz", tmp_path / "into")
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("trials.jsonl", b"x\n", "b/changed.tar.gz: results/example/trials.jsonl, line 1: JSON is malformed"),
+        ("tables/funnel.csv", b"", "b/changed.tar.gz: results/example/tables/funnel.csv: not readable as a table"),
+        ("tables/funnel.csv", b"\xff\n", "results/example/tables/funnel.csv: not readable as a table"),
+        ("tables/funnel.csv", b"a,b\n1,2\n", "tables/funnel.csv: the two tables share no column"),
+    ],
+    ids=["rows", "empty", "bytes", "columns"],
+)
+def test_what_cannot_be_compared_is_named_with_its_archive(
+    name: str, content: bytes, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "b").mkdir()
+    other = mended(ARCHIVE, tmp_path / "b", lambda files: files.update({f"{RUN}/{name}": content}))
+    result = CliRunner().invoke(app, ["compare", str(ARCHIVE), str(other)])
+    assert isinstance(result.exception, DataError)
+    assert said in str(result.exception)
+    assert "mragaudit-compare-" not in str(result.exception)
+
+
+def test_a_bundle_whose_manifest_has_other_settings_than_its_config_is_not_compared(tmp_path: Path) -> None:
+    def change(files: dict[str, bytes]) -> None:
+        manifest = json.loads(files[f"{RUN}/manifest.json"])
+        manifest["settings"]["statistics"]["resamples"] = 10**9
+        files[f"{RUN}/manifest.json"] = json.dumps(manifest).encode()
+
+    result = CliRunner().invoke(app, ["compare", str(mended(ARCHIVE, tmp_path, change)), str(ARCHIVE)])
+    assert result.exit_code == 4
+    assert "its manifest has other settings than its config.yaml" in result.output
+
+
 def test_a_table_that_one_run_lacks_is_named(folder: Path) -> None:
     (folder / RUN / "tables" / "stops.csv").unlink()
     result = CliRunner().invoke(app, ["compare", str(folder), str(ARCHIVE)])

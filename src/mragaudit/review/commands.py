@@ -7,6 +7,8 @@ archive that cannot be used at all (hostile, damaged, none of ours).
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -81,6 +83,18 @@ def unpack(
     typer.echo(f"{len(found)} files in {folder}; {folder / 'README.md'} says how to go on")
 
 
+@contextmanager
+def _named(folders: Mapping[Path, Path]) -> Iterator[None]:
+    """Name the archive in an error about a file of the folder that it was unpacked into, which is gone by then."""
+    try:
+        yield
+    except DataError as error:
+        text = str(error)
+        for folder, archive in folders.items():
+            text = text.replace(f"{folder}/", f"{archive}: ")
+        raise DataError(text) from error
+
+
 def compare(
     a: Annotated[Path, typer.Argument(help="bundle, unpacked bundle, or folder of a run")],
     b: Annotated[Path, typer.Argument(help="the other one")],
@@ -96,7 +110,8 @@ def compare(
             folders = [Path(name) / side for side in "ab"]
             for folder in folders:
                 folder.mkdir()
-            done = compare_runs(*(open_side(path, folder) for path, folder in zip((a, b), folders, strict=True)))
+            with _named({folder: path for folder, path in zip(folders, (a, b), strict=True) if path.is_file()}):
+                done = compare_runs(*(open_side(path, folder) for path, folder in zip((a, b), folders, strict=True)))
     except ArchiveError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(EXIT_UNUSABLE) from error

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from mragaudit.config import Settings
+from mragaudit.errors import DataError
 from mragaudit.randomness import generator_for
 from mragaudit.records.base import iter_records, read_records, write_text
 from mragaudit.records.repeats import RepeatPair, pair_key
@@ -54,5 +55,11 @@ def to_csv(table: pd.DataFrame) -> str:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """Return a table as `aggregate` wrote it: empty cells are missing values, `none` stays a word."""
-    return pd.read_csv(path, keep_default_na=False, na_values=[""])
+    """Return a table as `aggregate` wrote it: empty cells are missing values, `none` stays a word.
+
+    Raises DataError for a file that is no table.
+    """
+    try:
+        return pd.read_csv(path, keep_default_na=False, na_values=[""])
+    except ValueError as error:  # pandas' own errors of reading are of this kind, and those of decoding
+        raise DataError(f"{path}: not readable as a table: {error}") from error

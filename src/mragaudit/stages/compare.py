@@ -84,7 +84,11 @@ def open_side(path: Path, folder: Path, *, limits: Limits = LIMITS) -> Side:
         raise DataError(f"{path}: the bundle of a {opened.kind.name}; only those of the staged audit can be compared")
     if faults := list(checksum_faults(opened)):
         raise ArchiveError(f"{path}: {faults[0]}; mragaudit verify names all that is wrong with it")
-    return Side(name=str(path), paths=opened.paths, manifest=read_manifest(opened.paths.manifest))
+    manifest = read_manifest(opened.paths.manifest)
+    # What was checked when it was opened is its config: a manifest may ask for resamples without end.
+    if without_places(manifest.settings) != without_places(opened.config):
+        raise ArchiveError(f"{path}: its manifest has other settings than its {CONFIG}; mragaudit verify names them")
+    return Side(name=str(path), paths=opened.paths, manifest=manifest)
 
 
 def compare_runs(a: Side, b: Side) -> Comparison:
@@ -116,11 +120,17 @@ def compare_runs(a: Side, b: Side) -> Comparison:
             resamples=statistics.resamples,
             confidence=statistics.confidence,
         ),
-        tables={
-            name: side_by_side(read_table(a.paths.table(name)), read_table(b.paths.table(name))) for name in shared
-        },
+        tables={name: _table(name, a, b) for name in shared},
         missing=tuple(name for name in TABLES if name not in shared),
     )
+
+
+def _table(name: str, a: Side, b: Side) -> pd.DataFrame:
+    tables = [read_table(side.paths.table(name)) for side in (a, b)]
+    try:
+        return side_by_side(*tables)
+    except DataError as error:
+        raise DataError(f"tables/{name}.csv: {error}") from error
 
 
 def _documents(side: Side) -> dict[str, tuple[str, str, str]]:

@@ -159,6 +159,8 @@ def side_by_side(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
     DataError when rows cannot be told apart.
     """
     keys = [name for name in a.columns if name in b.columns and (is_key(name, a) or is_key(name, b))]
+    if not keys:
+        raise DataError("the two tables share no column that says what a row is about")
     left, right = _keyed(a, keys), _keyed(b, keys)
     for table in (left, right):
         if table.duplicated(keys).any():
