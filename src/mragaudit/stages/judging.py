@@ -9,7 +9,8 @@ import msgspec
 
 from mragaudit.calls import Caller
 from mragaudit.config import Settings
-from mragaudit.judges.guards import Guard, guard_verdict, load_guard
+from mragaudit.errors import ConfigError
+from mragaudit.judges.guards import CLASS, Guard, guard_label, guard_verdict, load_guard
 from mragaudit.judges.margins import OPTIONS
 from mragaudit.judges.parser import Verdict, parse_verdict
 from mragaudit.prompts import JudgeTemplates, Template, load_judge
@@ -101,7 +102,25 @@ def ask(
         GenerateRequest(prompt=prompt, max_tokens=settings.judge.max_tokens, stop=template.stop, repeat=repeat)
         for prompt, (template, _) in zip(prompts, pairs, strict=True)
     ]
-    return list(caller.generate(requests, trials=trials))
+    replies = list(caller.generate(requests, trials=trials))
+    _require_known_classes(replies, settings)
+    return list(replies)
+
+
+def _require_known_classes(replies: Sequence[Completion | Failure], settings: Settings) -> None:
+    """Raise ConfigError for a class that the guard does not have.
+
+    A classifier names nothing else than its classes: read as UNPARSED, a LABEL_0 would stop every attack there is.
+    """
+    guard = guard_of(settings)
+    if guard is None or guard.form != CLASS:
+        return
+    for reply in replies:
+        if isinstance(reply, Completion) and guard_label(guard, reply.text) is None:
+            raise ConfigError(
+                f'config key "roles.judge.options.labels": the model names the class "{reply.text}", and those of '
+                f"{guard.name} are {', '.join(guard.labels)}; give the names of the model's classes, in their order"
+            )
 
 
 def _template(item: JudgeItem, templates: Mapping[str, JudgeTemplates]) -> Template:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mragaudit.config import load_settings
 from mragaudit.errors import ConfigError, DataError
 from mragaudit.judges.guards import Guard, guard_label, guard_verdict, load_guard
-from mragaudit.protocols import Message
+from mragaudit.protocols import Completion, Message
+from mragaudit.stages.judging import JudgeItem, ask, templates_for
 
 FOLDER = Path(__file__).parents[3] / "resources" / "guards"
 GUARDS = {path.stem: load_guard(FOLDER, path.stem) for path in sorted(FOLDER.glob("*.yaml"))}
@@ -138,3 +141,26 @@ def test_a_guard_of_ones_own_is_a_file(tmp_path: Path) -> None:
         "BLOCK",
         "UNPARSED",
     ]
+
+
+class _Classifier:
+    """Stands for the way to a classifier that always names the same class."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def generate(self, requests: Sequence[object], *, trials: Sequence[str]) -> list[Completion]:
+        assert len(requests) == len(trials)
+        return [Completion(text=self._name, finish_reason="stop", prompt_tokens=1, completion_tokens=0)] * len(requests)
+
+
+def test_a_class_that_the_guard_does_not_have_is_no_unparsed_reply_but_a_wrong_config() -> None:
+    role = {"backend": "sequence_classifier", "model": "m", "sha256": None}
+    asked = load_settings({"judge": {"guard": "prompt_guard_2", "mode": "parse"}, "roles": {"judge": role}})
+    item = JudgeItem(trial_id="t", variant="english", lang="en", text="who?", context=None, missing=None)
+    templates = templates_for(["en"], asked)
+    assert len(ask([item], templates, caller=_Classifier("benign"), settings=asked)) == 1  # type: ignore[arg-type]
+    with pytest.raises(
+        ConfigError, match=r'options.labels": the model names the class "LABEL_0", and those of .* are B'
+    ):
+        ask([item], templates, caller=_Classifier("LABEL_0"), settings=asked)  # type: ignore[arg-type]
