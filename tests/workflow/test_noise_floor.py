@@ -200,6 +200,18 @@ def _flip(files: Files) -> None:
             edit_row(f"{RUN}/repeats/translate/{SHARD}", lambda _row: True, text="etwas anderes"),
             "noise.jsonl, line ",
         ),
+        (
+            edit_row(f"{RUN}/repeats/translate/{SHARD}", lambda row: row["lang"] == "de", lang="en"),
+            "its language, or whether it is translated, is not that of the first call",
+        ),
+        (
+            edit_row(
+                f"{RUN}/repeats/translate/{SHARD}",
+                lambda row: (row["lang"], row["paraphrase"]) == ("de", "direct"),
+                failed=lambda row: None if row["failed"] else "unchanged",
+            ),
+            "its text is that of the first call, and what is said of it is not",
+        ),
         (_flip, "noise.jsonl, line "),
     ],
 )

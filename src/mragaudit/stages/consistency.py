@@ -108,13 +108,22 @@ def _of_repeats(
     """Yield what is wrong with the rows of repeated calls, which follow from the same rows as the first ones."""
     again = rows.repeats
     for trial in again.translate.values():
-        yield from _named(f"repeats/translate: trial {trial.trial_id}", _of_translation(trial, rows))
+        where = f"repeats/translate: trial {trial.trial_id}"
+        yield from _named(where, _of_translation(trial, rows))
+        yield from _named(where, _of_repeated_translation(trial, rows.translations[trial.trial_id]))
     for answer in again.generate.values():
         yield from _named(f"repeats/generate: trial {answer.trial_id}", _of_answer(answer, rows, settings=settings))
     for row in again.judge.values():
         where = f"repeats/judge: variant {row.variant}, trial {row.trial_id}"
         yield from _named(where, _of_verdict(row, rows, variant=row.variant))
         yield from _named(where, _of_decision(row, thresholds.get(row.variant), settings=settings, read=read))
+
+
+def _of_repeated_translation(again: Translation, first: Translation) -> Iterator[str]:
+    if (again.lang, again.translated) != (first.lang, first.translated):
+        yield "its language, or whether it is translated, is not that of the first call"
+    if again.text == first.text and (again.lang_detected, again.failed) != (first.lang_detected, first.failed):
+        yield "its text is that of the first call, and what is said of it is not"
 
 
 def _named(where: str, faults: Iterator[str]) -> Iterator[str]:
@@ -194,14 +203,17 @@ def _of_decision(
         return
     if (row.verdict == "BLOCK") != (row.margin > threshold.threshold):
         yield f"verdict {row.verdict}, but margin {row.margin:g} and threshold {threshold.threshold:g}"
-    if abs(row.margin - _logged_margin(row.raw, default=row.margin)) > ROUNDING:
+    logged = _logged_margin(row.raw, default=row.margin)
+    if logged is None or abs(row.margin - logged) > ROUNDING:
         yield "its margin is not the difference of its log-probabilities"
 
 
-def _logged_margin(raw: str, *, default: float) -> float:
-    """Return the margin of the logged log-probabilities, `default` where the backend logs others."""
+def _logged_margin(raw: str, *, default: float) -> float | None:
+    """Return the margin of the logged log-probabilities, `default` where one has no bound, None for another reply."""
     found = _SCORES.fullmatch(raw)
-    if found is None or "-inf" in found.groups():
+    if found is None:
+        return None
+    if "-inf" in found.groups():
         return default
     return margin_of(OptionScores(logprobs=(float(found[1]), float(found[2])), prompt_tokens=0))
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mragaudit.config import Settings, load_settings
+from mragaudit.judges.margins import Threshold
 from mragaudit.judges.parser import parse_verdict
 from mragaudit.records.results import Judgement
 from mragaudit.stages.consistency import _of_decision
@@ -38,3 +39,23 @@ def test_a_verdict_other_than_the_held_reply_is_named(verdict: str, raw: str) ->
 def test_a_parsed_verdict_is_what_its_reply_says() -> None:
     assert faults(PARSE, verdict="ALLOW", raw="ALLOW.") == []
     assert faults(PARSE, verdict="ALLOW", raw="BLOCK.") == ["its verdict is not what its reply says"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "fits"),
+    [
+        ("log p(BLOCK) -1.000000, log p(ALLOW) -3.000000", True),
+        ("log p(BLOCK) -1.000000, log p(ALLOW) -2.000000", False),
+        ("log p(BLOCK) -1.000000, log p(ALLOW) -3.000000 or so", False),
+        ("BLOCK", False),
+    ],
+)
+def test_a_margin_is_that_of_the_log_probabilities_in_its_reply_and_of_nothing_else(raw: str, *, fits: bool) -> None:
+    threshold = Threshold(
+        variant="english", threshold=0.0, target_rate=0.1, n_benign=10, n_blocked=1, n_not_evaluated=0
+    )
+    row = Judgement(
+        trial_id="t", variant="english", verdict="BLOCK", raw=raw, margin=2.0, judged_text="q", not_evaluated=None
+    )
+    found = list(_of_decision(row, threshold, settings=load_settings({}), read=parse_verdict))
+    assert found == ([] if fits else ["its margin is not the difference of its log-probabilities"])
