@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -62,6 +63,13 @@ def _named(requests: Sequence[object], trials: Sequence[str]) -> Iterator[None]:
         yield
     except RequestError as error:
         raise BackendError(f"trial {trials[error.position]}: {error}") from error
+
+
+def _usable(answer: Answer | Failure) -> Answer | Failure:
+    """Return the answer, or why it is none: where numbers overflowed, every comparison with a threshold says ALLOW."""
+    if isinstance(answer, OptionScores) and not all(map(math.isfinite, answer.logprobs)):
+        return Failure(reason="an option has no finite log-probability (half precision may overflow)")
+    return answer
 
 
 class Caller:
@@ -176,7 +184,8 @@ class Caller:
             mininterval=2.0,
             disable=not self._progress,
         )
-        for position, result in bar:
+        for position, answer in bar:
+            result = _usable(answer)
             if isinstance(result, Failure):
                 failures[keys[position]] = result
                 self.counts.n_failed += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,16 @@ from mragaudit.calls import CallCounts, Caller, total_counts
 from mragaudit.errors import BackendError, RequestError
 from mragaudit.journal import Journal
 from mragaudit.llm.scripted import SURE, ScriptedBackend
-from mragaudit.protocols import Backend, ChooseRequest, Completion, Failure, GenerateRequest, Message, Prompt
+from mragaudit.protocols import (
+    Backend,
+    ChooseRequest,
+    Completion,
+    Failure,
+    GenerateRequest,
+    Message,
+    OptionScores,
+    Prompt,
+)
 
 
 def _request(text: str) -> GenerateRequest:
@@ -129,6 +138,23 @@ def test_log_probabilities_come_in_the_order_of_the_requests(folder: Folder) -> 
     results = caller.choose([_choice("one"), _choice("two")], trials=["1", "2"])
     low_first, high_first = SURE[::-1], SURE
     assert [result.logprobs for result in results if not isinstance(result, Failure)] == [low_first, high_first]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("-inf")])
+def test_a_score_that_is_no_number_is_a_failure_and_not_in_the_journal(value: float, folder: Folder) -> None:
+    class Overflowing(ScriptedBackend):
+        def choose(self, requests: Sequence[ChooseRequest]) -> Iterator[tuple[int, OptionScores | Failure]]:
+            yield from (
+                (place, OptionScores(logprobs=(-1.0, value), prompt_tokens=1)) for place in range(len(requests))
+            )
+
+    caller = folder.caller(load=lambda: Overflowing(model="echo"))
+    [found] = caller.choose([_choice("one")], trials=["t"])
+    assert isinstance(found, Failure)
+    assert "no finite log-probability" in found.reason
+    assert (caller.counts.n_made, caller.counts.n_failed) == (0, 1)
+    caller.close()
+    assert (folder.caller().choose([_choice("one")], trials=["t"])) != [found]
 
 
 def test_nothing_asked_is_nothing_loaded(folder: Folder) -> None:
