@@ -97,6 +97,11 @@ _TURNS_ELSEWHERE = re.compile(
 )
 _ASKS = re.compile(r"\s+\w[^.!\n]{0,80}\?")
 _OTHER_NEXT = re.compile(r"[^\w\n]*+(?:(?:or|and|vs|versus|oder|und)[^\w\n]+)?(allow|block)(?:ed)?\b", _I)
+# Both labels with a share each, and a verdict that is changed within its sentence.
+_SHARES = re.compile(r"\W{0,4}[0-9]{1,3}(?:\.[0-9]{1,6})?\s*%?\W{1,6}(?:(?:or|and)\s+)?(allow|block)(?:ed)?\b", _I)
+_CHANGED = re.compile(
+    r"[^.\n]{0,60}\b(?:should be|should have been|edit:?|(?:changed|corrected|revised) to)\s+(allow|block)(?:ed)?\b", _I
+)
 _STOPS = re.compile(r"\s*+(?:\Z|[.,;:!?|(…、。](?!\w)|[—–-]+(?:\W|\Z)|[,:!(](?=[^\x00-\x7f])|[。、،؛۔])")
 _GOES_ON = re.compile(r"\s+(?:because|since|this|the)\b", _I)
 
@@ -227,8 +232,8 @@ def _verdict_at(text: str, place: int) -> Verdict | None:
 
 def _takes_back(tail: str, verdict: Verdict) -> bool:
     """Whether what follows the label denies it, makes it conditional, asks, or names the other label too."""
-    other = _OTHER_NEXT.match(tail)
-    contradicts = other is not None and _named(other[1]) != verdict
+    others = [found for pattern in (_OTHER_NEXT, _SHARES, _CHANGED) if (found := pattern.match(tail))]
+    contradicts = any(_named(other[1]) != verdict for other in others)
     return contradicts or any(pattern.match(tail) for pattern in (_SAID_NO, _TURNS, _TURNS_ELSEWHERE, _ASKS))
 
 
