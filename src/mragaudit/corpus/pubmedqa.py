@@ -6,9 +6,10 @@ Jin et al. (2019), EMNLP, arXiv 1909.06146; `ori_pqal.json` is one object, PubMe
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -20,6 +21,7 @@ from mragaudit.records.documents import Fact
 
 CORPUS = "pubmedqa"
 NO_TOPIC = "biomedicine"
+LAYOUT = "an article has QUESTION, CONTEXTS, LABELS, MESHES and final_decision (yes, no or maybe), as in ori_pqal.json"
 # Headings that say who was studied, not what: nearly every abstract has some of them.
 _CHECK_TAGS = frozenset(
     {"Adolescent", "Adult", "Aged", "Aged, 80 and over", "Animals", "Child", "Child, Preschool", "Female", "Humans",
@@ -43,30 +45,45 @@ class Article(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError('"CONTEXTS" needs at least one text, none of them empty')
         if len(self.labels) != len(self.contexts):
             raise ValueError(f'"LABELS" has {len(self.labels)} entries for {len(self.contexts)} in "CONTEXTS"')
+        for text in (self.question, *self.contexts, *self.labels, *self.meshes):
+            if any("\ud800" <= char <= "\udfff" for char in text):  # JSON can escape one, UTF-8 cannot hold it
+                raise ValueError("a text holds half of a surrogate pair; save the file in UTF-8 without escapes")
 
 
 def read_articles(path: Path) -> tuple[Article, ...]:
     """Return the articles in the order of the file.
 
-    Raises ConfigError for a missing file, DataError naming file and key (a PubMed id and what is wrong in its
-    entry) for anything else than the published layout.
+    Raises ConfigError for a file that cannot be read, DataError naming file and key (a PubMed id and what is wrong
+    in its entry) for anything else than the published layout.
     """
     try:
-        entries = json.loads(path.read_bytes())
+        entries = json.loads(path.read_bytes(), object_pairs_hook=_unique)
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: this file is missing; give the path of the published ori_pqal.json") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: this is no JSON in UTF-8: {error}") from error
+    except OSError as error:
+        problem = f"{path}: this cannot be read ({error.strerror}); give the path of the published ori_pqal.json"
+        raise ConfigError(problem) from error
+    except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, a number or a nesting beyond any article
+        raise DataError(f"{path}: this is no JSON in UTF-8 as published: {error}") from error
     if not isinstance(entries, dict) or not entries:
         raise DataError(f"{path}: an object of PubMed ids to articles has to stand here, as in ori_pqal.json")
     return tuple(_article(entry, path=path, key=key) for key, entry in entries.items())
+
+
+def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members of an object; raises ValueError where a name stands twice, of which JSON keeps the last."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        twice = next(name for at, (name, _) in enumerate(pairs) if name in dict(pairs[:at]))
+        raise ValueError(f'the key "{twice}" stands twice in one object')
+    return members
 
 
 def _article(entry: object, *, path: Path, key: str) -> Article:
     try:
         return msgspec.convert(entry, Article)
     except msgspec.ValidationError as error:
-        raise DataError(f'{path}, key "{key}": {error}') from error
+        raise DataError(f'{path}, key "{key}": {error}; {LAYOUT}') from error
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,7 +104,8 @@ class PubMedSource:
         if n_documents > len(usable):
             raise ConfigError(
                 f"{n_documents} documents are asked for, and the PubMedQA file has {len(usable)} articles with "
-                "distinct questions; ask for fewer, or give a larger file"
+                "distinct questions; lower hook_audit.indexed and held_out, or put a larger file into "
+                "hook_audit.pubmedqa"
             )
         chosen = range(n_documents) if self.in_order else rng.permutation(len(usable))[:n_documents]
         return [_draft(usable[int(i)]) for i in chosen]

@@ -87,7 +87,8 @@ def test_of_articles_with_one_question_the_first_is_used(tmp_path):
         ("CONTEXTS", "a text", r"\$.CONTEXTS"),
         ("CONTEXTS", [], '"CONTEXTS" needs at least one text'),
         ("LABELS", ["BACKGROUND"], '"LABELS" has 1 entries for 3'),
-        ("final_decision", "perhaps", r"Invalid enum value 'perhaps' - at `\$.final_decision`"),
+        ("final_decision", "perhaps", r"Invalid enum value 'perhaps' - at `\$.final_decision`; .*yes, no or maybe"),
+        ("MESHES", ["\ud800"], "half of a surrogate pair"),
     ],
 )
 def test_a_bad_entry_is_named_with_file_and_key(tmp_path, key, value, message):
@@ -103,7 +104,16 @@ def test_a_missing_key_is_named(tmp_path):
 def test_a_missing_file_a_broken_one_and_a_list_are_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"give the path of the published ori_pqal\.json"):
         read_articles(tmp_path / "none.json")
-    for content, message in ((b"{", "this is no JSON"), (b"[]", "an object of PubMed ids")):
+    with pytest.raises(ConfigError, match=r"this cannot be read \(Is a directory\); give the path"):
+        read_articles(tmp_path)
+    for content, message in (
+        (b"{", "this is no JSON"),
+        (b"[" * 100_000, "this is no JSON"),
+        (b'{"1": ' + b"9" * 5000 + b"}", "this is no JSON"),
+        ('{"1": "é"}'.encode("latin-1"), "this is no JSON in UTF-8"),
+        (b'{"1": {}, "2": {}, "1": {}}', '.*the key "1" stands twice'),
+        (b"[]", "an object of PubMed ids"),
+    ):
         (tmp_path / "bad.json").write_bytes(content)
         with pytest.raises(DataError, match=rf"bad\.json: {message}"):
             read_articles(tmp_path / "bad.json")
