@@ -19,13 +19,18 @@ from mragaudit.errors import ConfigError
 from mragaudit.rag.hooks import REFUSED_SCORE, Turn
 
 Split = Literal["basic", "advanced", "geometric"]
+LARGEST_EXPONENT = 700.0
+"""Beyond it (709.78) the exponential does not fit a float."""
 
 
 def advanced_total(epsilon: float, *, turns: int, delta: float) -> float:
     """Return the epsilon of `turns` mechanisms of `epsilon` each under advanced composition.
 
-    Dwork and Roth, The Algorithmic Foundations of Differential Privacy (2014), theorem 3.20.
+    Dwork and Roth, The Algorithmic Foundations of Differential Privacy (2014), theorem 3.20. Infinite where the
+    exponential does not fit a float.
     """
+    if epsilon > LARGEST_EXPONENT:
+        return math.inf
     return math.sqrt(2 * turns * math.log(1 / delta)) * epsilon + turns * epsilon * math.expm1(epsilon)
 
 
@@ -46,8 +51,8 @@ def split_budget(total: float, *, horizon: int, split: Split, delta: float, deca
 
 
 def _advanced_share(total: float, *, turns: int, delta: float) -> float:
-    # The first term alone reaches the total at the bracket's end; beyond 700 the exponential does not fit a float.
-    end = min(total / math.sqrt(2 * turns * math.log(1 / delta)), 700.0)
+    # The first term alone reaches the total at the bracket's end.
+    end = min(total / math.sqrt(2 * turns * math.log(1 / delta)), LARGEST_EXPONENT)
     return float(brentq(lambda share: advanced_total(share, turns=turns, delta=delta) - total, 0.0, end, xtol=1e-15))
 
 

@@ -127,6 +127,11 @@ def test_the_shares_of_few_turns_are_those_of_basic_composition_and_larger_ones_
     assert advanced_total(share(1000, "advanced"), turns=1000, delta=1e-5) == pytest.approx(1.0)
 
 
+def test_a_budget_beyond_any_noise_is_split_as_basic_composition_splits_it():
+    assert advanced_total(1000.0, turns=10, delta=1e-5) == float("inf")
+    assert split_budget(1e4, horizon=10, split="advanced", delta=1e-5, decay=0.8) == (1000.0,) * 10
+
+
 def test_geometric_shares_shrink_by_the_decay_and_use_the_budget_up():
     shares = split_budget(7.0, horizon=3, split="geometric", delta=1e-5, decay=0.5)
     assert shares == pytest.approx((4.0, 2.0, 1.0))
