@@ -17,6 +17,8 @@ LEAST_DEVELOPMENT_SEEDS = 2
 GridCorpus = Literal["email", "business", "pubmedqa"]
 GridMode = Literal["in_domain_queries", "targeted_queries"]
 CanaryClass = Literal["email", "person_name", "phone", "id"]
+Seeds = tuple[Annotated[int, Field(ge=0)], ...]
+"""Of generators, which take no negative ones."""
 Combination = Annotated[tuple[str, ...], Field(min_length=1)]
 """Defenses in their order; one alone is a combination of one."""
 MEMBERSHIP_ATTACK = "mi"
@@ -77,7 +79,7 @@ class Canaries(Section):
     """Planted strings that are nobody's, a class a run; what certifies a defense."""
 
     classes: tuple[CanaryClass, ...] = Field(("email", "person_name"), description="classes; each is a run of its own")
-    seeds: tuple[int, ...] = Field((1, 2, 3, 4, 5), description="realisations; fewer than five certify nothing")
+    seeds: Seeds = Field((1, 2, 3, 4, 5), description="realisations; fewer than five certify nothing")
     per_seed: int = Field(12, ge=1, description="indexed documents, and canaries, a realisation")
     held_out: int = Field(12, ge=1, description="never-planted controls a realisation")
     defenses: Combinations = Field((("none",), ("pad",), ("lprag",)), description="defenses under test")
@@ -88,6 +90,8 @@ class Canaries(Section):
     def _comparable(self) -> Canaries:
         _distinct(self.classes, what="in classes,")
         _distinct(self.seeds, what="in seeds,")
+        if self.classes and not self.seeds:
+            raise ValueError("seeds is empty, and classes is not; name seeds, or leave classes empty for no canaries")
         if self.classes and ("none",) not in self.defenses:
             raise ValueError("defenses lacks [none]; what is certified is measured against it")
         return self
@@ -106,8 +110,8 @@ class Adaptive(Section):
         "ps", description="attack against which the lift is measured, at the same budget"
     )
     defenses: Combinations = Field((("ca_dp",), ("pad",), ("lprag",)), description="defenses that they are tried on")
-    development_seeds: tuple[int, ...] = Field((101, 102), description="realisations on which the best is chosen")
-    check_seeds: tuple[int, ...] = Field((201,), description="other realisations, on which it is measured")
+    development_seeds: Seeds = Field((101, 102), description="realisations on which the best is chosen")
+    check_seeds: Seeds = Field((201,), description="other realisations, on which it is measured")
     budget: int = Field(8, ge=1, description="target calls a cell")
 
     @model_validator(mode="after")
@@ -136,7 +140,7 @@ class HookAudit(Section):
     pubmedqa_in_order: bool = Field(
         False, description="index the first abstracts of the file, as published, instead of a sample"
     )
-    seeds: tuple[int, ...] = Field((1,), min_length=1, description="realisations of corpus and queries")
+    seeds: Seeds = Field((1,), min_length=1, description="realisations of corpus and queries")
     indexed: int = Field(20, ge=2, description="indexed documents a realisation")
     held_out: int = Field(20, ge=2, description="documents of the same generator that are never indexed")
     min_words: int = Field(35, ge=20, description="fewest words of a document")
@@ -186,6 +190,7 @@ class HookAudit(Section):
             raise ValueError("defenses lacks [none]; every effect is measured against it")
         self._candidates_exist()
         self._named_once()
+        self._epsilons_tell_arms_apart()
         return self
 
     def _candidates_exist(self) -> None:
@@ -203,9 +208,15 @@ class HookAudit(Section):
             _known("attack", attack)
         for defense in self.defense_options:
             _known("defense", defense)
+
+    def _epsilons_tell_arms_apart(self) -> None:
         for epsilon in self.epsilons:
             if not 0 < epsilon < math.inf:
                 raise ValueError(f"in epsilons, {epsilon:g} is not above 0 and finite; no noise could be drawn for it")
+        _distinct((f"{epsilon:g}" for epsilon in self.epsilons), what="in epsilons, as arms are named,")
+        for defense, options in self.defense_options.items():
+            if "epsilon" in options:  # all arms of the defense would have it, whatever they are called
+                raise ValueError(f"defense_options.{defense} has epsilon, which names arms; put it into epsilons")
 
     @property
     def n_members(self) -> int:

@@ -69,6 +69,16 @@ def test_an_unknown_name_is_named_with_its_key_and_the_nearest(section, message)
             {"epsilons": [0.0]},
             '"hook_audit": in epsilons, 0 is not above 0 and finite; no noise could be drawn for it',
         ),
+        (
+            {"defense_options": {"dp_r": {"epsilon": 3}}},
+            '"hook_audit": defense_options.dp_r has epsilon, which names arms; put it into epsilons',
+        ),
+        ({"seeds": [-1]}, '"hook_audit.seeds.0" is -1; it should be greater than or equal to 0'),
+        (
+            {"canaries": {"seeds": []}},
+            '"hook_audit.canaries": seeds is empty, and classes is not; name seeds, or leave classes empty for no '
+            "canaries",
+        ),
         ({"attacks": []}, '"hook_audit.attacks" is []; it needs at least 1 entry'),
         ({"budget": 0}, '"hook_audit.budget" is 0; it should be greater than or equal to 1'),
         (
@@ -92,6 +102,7 @@ def test_what_cannot_be_run_or_compared_is_refused_with_what_would_be_right(sect
         ({"seeds": [1, 1]}, '"hook_audit": in seeds, 1 stands twice'),
         ({"attacks": ["ps", "ps"]}, '"hook_audit": in attacks, ps stands twice'),
         ({"epsilons": [1, 1.0]}, '"hook_audit": in epsilons, 1.0 stands twice'),
+        ({"epsilons": [1, 1.0000001]}, '"hook_audit": in epsilons, as arms are named, 1 stands twice'),
         ({"canaries": {"seeds": [2, 2]}}, '"hook_audit.canaries": in seeds, 2 stands twice'),
         ({"defenses": [["none"], ["none"]]}, '"hook_audit.defenses": the combination [none] stands twice'),
         (
