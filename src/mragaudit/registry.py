@@ -203,7 +203,9 @@ def _checked(value: object, kind: Any, *, where: str) -> object:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{where}: {error}") from error
+        allowed = typing.get_args(kind) if typing.get_origin(kind) is Literal else ()
+        hint = f"; allowed: {', '.join(map(str, allowed))}" if allowed else ""
+        raise ConfigError(f"{where}: {error}{hint}") from error
 
 
 def import_package(package: str, *, extra: str) -> Any:

@@ -169,7 +169,7 @@ def test_an_arm_acts_at_the_hooks_that_it_declares_and_at_no_other(defenses):
         (arm("dp_r"), {}, "needs an epsilon"),
         (arm("private_rag", epsilon=1.0), {}, "threshold from public queries"),
         (arm("dp_r", epsilon=1.0), {"dp_r": {"sensitivty": 2}}, 'did you mean "sensitivity"'),
-        (arm("dp_r", epsilon=1.0), {"dp_r": {"sensitivity": 3}}, r"dp_r\.sensitivity"),
+        (arm("dp_r", epsilon=1.0), {"dp_r": {"sensitivity": 3}}, r"dp_r\.sensitivity: .*value 3; allowed: 1, 2$"),
         (arm("pad"), {"pat": {}}, 'did you mean "pad"'),
     ],
 )
