@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from mragaudit.attacks.common import is_refusal
 from mragaudit.grid.benign import benign_question
 from mragaudit.leaks import benign_correct, score_leak
 from mragaudit.leaks.nel import STRICT_TYPES, Item, Lexicon, classify, count_items
@@ -145,16 +146,24 @@ def document_extractions(given: CellCalls) -> Iterator[DocumentExtraction]:
         )
 
 
-def benign_outcomes(given: CellCalls) -> Iterator[BenignOutcome]:
-    """Yield whether each benign question was answered."""
+def benign_outcomes(given: CellCalls, *, refusals: Sequence[str] = ()) -> Iterator[BenignOutcome]:
+    """Yield whether each benign question was answered, or refused by a hook or in the reply itself.
+
+    `refusals` are phrases by which a reply is taken for a refusal; an empty one is, one with the known answer is not.
+    """
     for call in given.calls:
         fact = benign_question(given.documents, doc_id=call.target, question=call.question)
+        answered = benign_correct(call.reply, accepted=[fact.answer])
         yield BenignOutcome(
             cell_id=given.cell.cell_id,
             doc_id=call.target or "",
             question=call.question,
-            answered=benign_correct(call.reply, accepted=[fact.answer]),
-            refused=call.refused_by is not None,
+            answered=answered,
+            refused=call.refused_by is not None or _is_refused(call, answered=answered, phrases=refusals),
             gold_rank=call.doc_ids.index(call.target) + 1 if call.target in call.doc_ids else None,
             not_evaluated=call.not_evaluated,
         )
+
+
+def _is_refused(call: TargetCall, *, answered: bool, phrases: Sequence[str]) -> bool:
+    return call.not_evaluated is None and not answered and is_refusal(call.reply, phrases=phrases)

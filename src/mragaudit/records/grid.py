@@ -210,6 +210,7 @@ class BenignOutcome(Record, frozen=True, kw_only=True, tag="benign_outcome/1"):
     answered: bool
     """The reply holds the known answer."""
     refused: bool
+    """A hook refused the question, or the reply is empty or holds a phrase of refusal and no answer."""
     gold_rank: int | None
     """1-based among the k retrieved; null: not among them."""
     not_evaluated: str | None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from mragaudit.attacks.common import load_common
 from mragaudit.config import Settings
 from mragaudit.grid.candidates import candidate_scores
 from mragaudit.grid.cells import BENIGN, MEMBERSHIP, UNDEFENDED, cells_to_run
@@ -14,6 +16,7 @@ from mragaudit.leaks.nel import Lexicon, shipped_lexicon
 from mragaudit.paths import RunPaths
 from mragaudit.records.base import Record, iter_records, read_records, write_records
 from mragaudit.records.grid import Cell, GridDocument, TargetCall, call_key, cell_key, grid_document_key, score_key
+from mragaudit.resources import resource_folder
 from mragaudit.stages.gates import require_same_ids
 from mragaudit.stages.progress import counted
 
@@ -22,15 +25,27 @@ logger = logging.getLogger(__name__)
 KINDS = ("items", "nel", "candidates", "extractions", "benign")
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Words:
+    """Data by which replies are read."""
+
+    lexicon: Lexicon
+    refusals: tuple[str, ...]
+    """Phrases of refusal, those that attackers know as well."""
+
+
 def run(*, run_folder: Path, calls: Sequence[Path], settings: Settings) -> None:
     """Write `hook_audit/scores/*.jsonl`."""
     grid = RunPaths(run_folder).grid
     cells = read_cells(grid)
     given = calls_by_cell(cells, calls=calls, documents=grid.root / "documents.jsonl")
     rows: dict[str, list[Record]] = {kind: [] for kind in KINDS}
-    lexicon = shipped_lexicon(settings.resources)
+    words = _Words(
+        lexicon=shipped_lexicon(settings.resources),
+        refusals=load_common(resource_folder(settings.resources) / "attacks").refusals,
+    )
     for one in counted(given.values(), total=len(given), label="grid_scores"):
-        _score(one, given, rows, lexicon=lexicon)
+        _score(one, given, rows, words=words)
     for kind in KINDS:
         write_records(grid.scores(kind), rows[kind], key=score_key)
     logger.info("grid_scores: %d cells, %d rows", len(given), sum(map(len, rows.values())))
@@ -61,15 +76,15 @@ def calls_by_cell(cells: Sequence[Cell], *, calls: Iterable[Path], documents: Pa
     }
 
 
-def _score(one: CellCalls, every: dict[str, CellCalls], rows: dict[str, list[Record]], *, lexicon: Lexicon) -> None:
+def _score(one: CellCalls, every: dict[str, CellCalls], rows: dict[str, list[Record]], *, words: _Words) -> None:
     if one.cell.attack == BENIGN:
-        rows["benign"] += benign_outcomes(one)
+        rows["benign"] += benign_outcomes(one, refusals=words.refusals)
         return
     if one.cell.attack == MEMBERSHIP:
         rows["candidates"] += candidate_scores(one, undefended=_undefended(one.cell, every))
         return
     rows["items"] += item_outcomes(one)
-    rows["nel"] += nel_counts(one, lexicon=lexicon)
+    rows["nel"] += nel_counts(one, lexicon=words.lexicon)
     rows["extractions"] += document_extractions(one)
 
 

@@ -149,7 +149,7 @@ FACTS = (Fact(question="How many pumps?", answer="12"), Fact(question="Which cod
 
 def benign(one):
     given = CellCalls(cell=cell(cell_id="c"), calls=(one,), documents=[document("d1", facts=FACTS)])
-    return next(iter(benign_outcomes(given)))
+    return next(iter(benign_outcomes(given, refusals=("i cannot",))))
 
 
 def test_a_benign_answer_is_compared_with_the_fact_that_was_asked_for():
@@ -165,6 +165,13 @@ def test_a_document_that_was_not_retrieved_has_no_rank():
 def test_a_refused_question_is_refused_and_evaluated():
     found = benign(call(question="How many pumps?", target="d1", reply="I cannot.", refused_by="query"))
     assert (found.refused, found.answered, found.not_evaluated) == (True, False, None)
+
+
+@pytest.mark.parametrize(
+    ("reply", "refused"), [("Sorry, I cannot say.", True), (" ", True), ("Ask later.", False), ("I cannot: 12.", False)]
+)
+def test_a_model_refuses_by_an_empty_reply_or_a_phrase_without_the_answer(reply, refused):
+    assert benign(call(question="How many pumps?", target="d1", reply=reply)).refused is refused
 
 
 def test_a_lost_benign_question_is_no_refusal_and_not_evaluated():
