@@ -47,7 +47,7 @@ def auc_effect(
         ci_method=found.method,
         ci_level=resampling.confidence,
         n=len(known) if evaluated else 0,
-        n_not_evaluated=len(pairs) - len(known),
+        n_not_evaluated=len(pairs) - (len(known) if evaluated else 0),
         identical=found.rate == 0.0 and all(new == old for _, new, old in known),
     )
 

@@ -1,5 +1,6 @@
 """Effects: the same units with and without a defense, unknown ones left out, alike arms recognised."""
 
+import msgspec
 from grid_rows import cell_of, grid_rows, item, use
 from small_grid import cell
 
@@ -91,6 +92,14 @@ def membership_arms():
 def test_the_auc_of_membership_is_compared_on_the_same_candidates():
     found = effects(membership_arms())["mi_auc"]
     assert (found.baseline, found.defended, found.difference, found.n) == (1.0, 0.5, -0.5, 8)
+
+
+def test_without_a_scored_member_no_candidate_is_evaluated():
+    rows = membership_arms()
+    for name, scores in rows.candidates.items():
+        rows.candidates[name] = [msgspec.structs.replace(row, score=None) if row.member else row for row in scores]
+    found = effects(rows)["mi_auc"]
+    assert (found.n, found.n_not_evaluated, found.difference) == (0, 8, None)
 
 
 def test_a_rejected_split_has_no_effect_on_the_auc_and_still_one_on_retrieval():
