@@ -16,9 +16,10 @@ from mragaudit.errors import ConfigError
 from mragaudit.rag.hooks import REFUSED_SCORE, Turn
 
 
-def public_threshold(scores: NDArray[np.float64], *, k: int) -> float:
+def public_threshold(scores: NDArray[np.float64], *, k: int, sensitivity: Sensitivity = 1) -> float:
     """Return the median over public queries of the k-th best score; `scores` has shape (n_queries, n_documents).
 
+    Scores are clipped first, as the filter clips those that it compares with the threshold.
     Raises ConfigError where there is no query or fewer than k documents.
     """
     n_queries, n_documents = scores.shape
@@ -27,7 +28,8 @@ def public_threshold(scores: NDArray[np.float64], *, k: int) -> float:
             f"private_rag: {n_queries} public queries on {n_documents} documents give no threshold for k = {k}; "
             "there have to be at least one query and k documents"
         )
-    return float(np.median(np.partition(scores, -k, axis=1)[:, -k]))
+    clipped = np.clip(scores, *CLIP[sensitivity])
+    return float(np.median(np.partition(clipped, -k, axis=1)[:, -k]))
 
 
 class PrivateRagFilter(BaseDefense):

@@ -15,6 +15,7 @@ from mragaudit.config import Role, Settings
 from mragaudit.config.settings import Index
 from mragaudit.corpus.grid_templates import load_domain
 from mragaudit.defenses.arms import make_arm
+from mragaudit.defenses.dp_r import Sensitivity
 from mragaudit.defenses.private_rag import public_threshold
 from mragaudit.grid.benign import BenignQuestions, draw_benign
 from mragaudit.grid.candidates import membership_candidates
@@ -180,9 +181,17 @@ class Bench:
             self._corpora[realisation] = _Corpus(
                 documents=documents,
                 collection=collection,
-                public_threshold=public_threshold(self._public_scores(documents[0].corpus, collection), k=self._grid.k),
+                public_threshold=public_threshold(
+                    self._public_scores(documents[0].corpus, collection), k=self._grid.k, sensitivity=self._sensitivity
+                ),
             )
         return self._corpora[realisation]
+
+    @property
+    def _sensitivity(self) -> Sensitivity:
+        """Range of scores of the filter for which the public threshold is made."""
+        given = self._grid.defense_options.get("private_rag", {}).get("sensitivity", 1)
+        return 2 if given == 2 else 1  # noqa: PLR2004  # the only other one; anything else was refused
 
     def _public_scores(self, corpus: str, collection: Collection) -> NDArray[np.float64]:
         """Return the scores of all documents for public questions, one a topic, shape (n_topics, n_documents)."""

@@ -198,6 +198,12 @@ def test_the_public_threshold_is_the_median_of_the_kth_best_scores():
         public_threshold(scores, k=4)
 
 
+def test_a_public_threshold_lies_in_the_range_to_which_the_filter_clips():
+    scores = np.array([[0.1, -0.3], [0.2, -0.1], [0.3, -0.2]])
+    assert public_threshold(scores, k=2) == PrivateRagFilter(threshold=0.0, k=2).threshold
+    assert public_threshold(scores, k=2, sensitivity=2) == -0.2
+
+
 @pytest.mark.parametrize(("options", "said"), [({"k": 0}, "at least 1"), ({"threshold": -0.1}, "clipped to 0 to 1")])
 def test_filters_that_make_no_sense_are_refused(options, said):
     with pytest.raises(ConfigError, match=said):
