@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
 from mragaudit.config.hook_audit_section import HookAudit
+from mragaudit.corpus.pubmedqa import CORPUS as PUBMEDQA
 from mragaudit.corpus.sharding import shard_name
 from mragaudit.defenses.arms import draws_noise
 from mragaudit.grid.arms import NominalArm, nominal_arms
@@ -107,10 +108,11 @@ def _adaptive(settings: HookAudit) -> Iterator[Cell]:
 def _controls(settings: HookAudit) -> Iterator[Cell]:
     """Yield a cell for every extraction attack before a generator that echoes, and before one that is blind.
 
-    A grid without any has the controls of the attack on canaries, since nothing is reported without controls.
+    A grid without any has the controls of the attack on canaries, since nothing is reported without controls. They are
+    run on the first corpus with planted items; on PubMedQA, which has none, only where there is no other.
     """
     undefended = arms_of(settings, [[UNDEFENDED]])[0]
-    realisation = next(iter(corpus_realisations(settings)))
+    realisation = min(corpus_realisations(settings), key=lambda one: one.corpus == PUBMEDQA)  # the first of equals
     attacks = [name for name in settings.attacks if name != MEMBERSHIP] or [settings.canaries.attack]
     purposes: tuple[Purpose, ...] = ("positive_control", "negative_control")
     for purpose, attack in product(purposes, attacks):

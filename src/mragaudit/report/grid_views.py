@@ -309,7 +309,8 @@ def controls_view(table: pd.DataFrame) -> TableView:
         text_column("control", "control"),
         ATTACK,
         count_column("calls", "n_calls"),
-        count_column("items in context", "n_in_context"),
+        text_column("unit", "unit"),
+        count_column("of them in context", "n_in_context"),
         count_column("recovered", "n_recovered"),
         share_column("share of those in context", "share"),
     ]

@@ -101,3 +101,11 @@ def test_the_order_of_cells_decides_nothing_about_their_shards():
 def test_a_grid_of_membership_alone_has_controls_as_well():
     cells = plan_cells(load_settings({"hook_audit": {"attacks": ["mi"]}}).hook_audit)
     assert {cell.attack for cell in cells if cell.purpose == "positive_control"} == {"ps"}
+
+
+def test_controls_are_run_on_a_corpus_with_items_where_there_is_one():
+    def corpora(*names):
+        return {cell.corpus for cell in planned(corpora=names) if cell.purpose.endswith("_control")}
+
+    assert corpora("pubmedqa", "business", "email") == {"business"}
+    assert corpora("pubmedqa") == {"pubmedqa"}

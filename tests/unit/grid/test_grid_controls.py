@@ -6,6 +6,7 @@ from small_grid import cell
 
 from mragaudit.errors import GateError
 from mragaudit.grid.controls import controls_table, require_controls
+from mragaudit.records.grid import DocumentExtraction
 
 
 def rows(purpose, items, *, lost=()):
@@ -44,6 +45,33 @@ def test_a_blind_generator_from_which_an_item_is_recovered_fails():
 
 def test_a_control_with_a_lost_call_fails():
     assert outcome("negative_control", [item(0, exact=False)], lost=[2])["reason"] == "1 calls have no reply"
+
+
+def of_documents(purpose, *repeated, retrieved=True):
+    """Return the row of a corpus without items, of whose documents these are repeated."""
+    found = [
+        DocumentExtraction(
+            cell_id="c",
+            doc_id=f"d{number}",
+            retrieved=retrieved,
+            repeated=one,
+            rouge_l_recall=0.0,
+            rouge_l_precision=0.0,
+            resembled=False,
+            not_evaluated=None,
+        )
+        for number, one in enumerate(repeated)
+    ]
+    given = grid_rows((cell(cell_id="c", purpose=purpose),), uses={"c": use()}, extractions={"c": found})
+    return controls_table(given).to_dict("records")[0]
+
+
+def test_in_a_corpus_without_items_the_controls_are_judged_by_documents():
+    assert of_documents("positive_control", *[True] * 19, False)["passed"]
+    assert of_documents("positive_control", True, False)["reason"] == "an echo shows 0.50 of the documents in context"
+    assert of_documents("positive_control", True, retrieved=False)["reason"].startswith("no document stood in any")
+    assert of_documents("negative_control", False, False)["passed"]
+    assert of_documents("negative_control", True)["reason"].startswith("1 documents recovered")
 
 
 def test_a_failed_control_is_named_and_nothing_is_reported():
