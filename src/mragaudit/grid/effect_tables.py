@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
+from mragaudit.grid.resampling import scope_of
 from mragaudit.hookaudit.matrix import Cell
 from mragaudit.hookaudit.predictions import Effect, PredictionScores, ScoredPrediction
 from mragaudit.tables.frames import Row, frame
@@ -16,7 +17,7 @@ MEASURED = ("n", "n_not_evaluated", "baseline", "defended", "difference")
 LIMITS = ("ci_low", "ci_high", "ci_method", "ci_level")
 EFFECT_COLUMNS = (
     *("arm", "attack", "metric", "where", *MEASURED, *LIMITS, "identical", "calls_per_cell"),
-    *("sight", "reported_as_effect", "words"),
+    *("ci_scope", "sight", "reported_as_effect", "words"),
 )
 COMPARED = ("n", "n_not_evaluated", "difference", *LIMITS)
 PREDICTION_COLUMNS = (
@@ -45,6 +46,7 @@ def _effect_row(effect: Effect, cell: Cell, calls: CallsOfEffect) -> Row:
         "where": effect.cell,
         **{name: getattr(effect, name) for name in (*MEASURED, *LIMITS, "identical")},
         "calls_per_cell": _calls_of(effect, calls),
+        "ci_scope": scope_of(effect.ci_method),
         "sight": cell.sight,
         "reported_as_effect": cell.reported_as_effect,
         "words": cell.words,

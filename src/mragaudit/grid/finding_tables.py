@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
+from mragaudit.grid.resampling import scope_of
 from mragaudit.records.grid import CellUse
 from mragaudit.records.grid_findings import AdaptiveRow, CertificationRow, MembershipRow, RecoveryRow, ShareCount
 from mragaudit.tables.frames import Row, frame
@@ -17,6 +18,7 @@ CANARY_COLUMNS = (
     *("canary_class", "arm", "attacks", "n_seeds", "calls_per_cell"),
     *(f"{part}{name}" for name in SHARES for part in ("n_", "n_evaluated_", "n_not_evaluated_")),
     *(f"{name}_{part}" for name in SHARES for part in ("rate", "ci_low", "ci_high", "ci_method")),
+    "ci_scope",
 )
 CERTIFICATION_COLUMNS = (
     *("canary_class", "arm", "verdict", "reasons", "n_seeds", "calls_per_cell"),
@@ -39,7 +41,7 @@ ADAPTIVE_COLUMNS = (
         for part in ("rate", "ci_low", "ci_high")
     ),
     *("n_items", "n_recovered", "n_ceiling", "n_not_evaluated"),
-    *("n_fixed_items", "n_fixed", "n_fixed_not_evaluated", "ci_method"),
+    *("n_fixed_items", "n_fixed", "n_fixed_not_evaluated", "ci_method", "ci_scope"),
     *("lift", "lift_by_seed", "p_value", "least_p", "p_method", "reason"),
 )
 MEMBERSHIP_COLUMNS = (
@@ -49,6 +51,7 @@ MEMBERSHIP_COLUMNS = (
     *("tpr_at_5", "tpr_at_5_low", "tpr_at_5_high", "tpr_at_1", "tpr_at_1_low", "tpr_at_1_high", "tpr_interval"),
     *("control_auc", "beyond_control", "beyond_control_low", "beyond_control_high", "beyond_control_interval"),
     *("n_targets", "n_targets_retrieved", "recall_rate", "recall_ci_low", "recall_ci_high", "recall_ci_method"),
+    "ci_scope",
 )
 ONE_SIDED = "clopper_pearson_one_sided"
 SEED_TEST = "exact_permutation_of_seeds"
@@ -67,6 +70,7 @@ def _canary_row(row: RecoveryRow, calls: CallsOfArm) -> Row:
         "attacks": ", ".join(row.attacks),
         "n_seeds": len(row.seeds),
         "calls_per_cell": calls.get((row.canary_class, row.arm)),
+        "ci_scope": scope_of(next((method for name in SHARES if (method := getattr(row, name).interval)), "")),
     }
     for name in SHARES:
         share: ShareCount = getattr(row, name)
@@ -103,6 +107,7 @@ def _membership_row(row: MembershipRow, use: CellUse) -> Row:
         "n_targets_retrieved": row.recall.k,
         **_share_cells(row.recall, "recall"),
         "recall_ci_method": row.recall.interval,
+        "ci_scope": scope_of(row.interval or row.recall.interval),
     }
 
 
@@ -170,6 +175,7 @@ def _adaptive_row(row: AdaptiveRow) -> Row:
         "n_fixed": fixed.k if fixed else None,
         "n_fixed_not_evaluated": fixed.not_evaluated if fixed else None,
         "ci_method": lower.interval if lower else "",
+        "ci_scope": scope_of(lower.interval if lower else ""),
         "lift": row.lift,
         "lift_by_seed": " ".join(f"{value:.3f}" for value in row.lift_by_seed),
         "p_value": row.p_value,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from mragaudit.grid.resampling import Resampling
+from mragaudit.grid.resampling import Resampling, scope_of
 from mragaudit.grid.rows import GridRows, Group, calls_per_cell, groups, is_extraction
 from mragaudit.grid.units import extracted
 from mragaudit.leaks.nel import ITEM_TYPES, STRICT_TYPES
@@ -20,8 +20,6 @@ from mragaudit.stats.permutation import MIN_SEEDS, compare_arms
 from mragaudit.tables.frames import Row, frame, interval_cells
 
 ALL_KINDS = "all"
-WITHIN_RUN = "within_run"
-"""Intervals over items, documents or calls of the realisations at hand say nothing of other realisations."""
 SEED_TEST = "exact_permutation_of_seeds"
 LEAK_COLUMNS = (
     *("corpus", "mode", "attack", "arm", "kind", "n_seeds", "calls_per_cell"),
@@ -91,7 +89,7 @@ def _leak_row(group: Group, kind: str, rows: GridRows, resampling: Resampling) -
         "n_leaked_beside_lost": sum(item.exact for item in items if item.not_evaluated is not None),
         **interval_cells(interval),
         "ci_method": interval.method,
-        "ci_scope": WITHIN_RUN if interval.method else "",
+        "ci_scope": scope_of(interval.method),
         **_seed_cells(group, kind, rows),
     }
 
@@ -181,7 +179,7 @@ def _type_row(group: Group, item_type: str, rows: GridRows, resampling: Resampli
         "undefended_per_run": float(np.mean(before)) if before else None,
         **interval_cells(interval, rate="call_difference"),
         "ci_method": interval.method,
-        "ci_scope": WITHIN_RUN if interval.method else "",
+        "ci_scope": scope_of(interval.method),
     }
 
 
@@ -253,5 +251,5 @@ def _extraction_row(group: Group, rows: GridRows, resampling: Resampling) -> Row
         "n_extracted_beside_lost": sum(extracted(row) for row in found if row.not_evaluated is not None),
         **interval_cells(interval),
         "ci_method": interval.method,
-        "ci_scope": WITHIN_RUN if interval.method else "",
+        "ci_scope": scope_of(interval.method),
     }

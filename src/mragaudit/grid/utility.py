@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from mragaudit.grid.cells import BENIGN
-from mragaudit.grid.resampling import Resampling
+from mragaudit.grid.resampling import Resampling, scope_of
 from mragaudit.grid.rows import GridRows, Group, calls_per_cell, groups
 from mragaudit.records.grid import BenignOutcome
 from mragaudit.stats.intervals import conditional_rate, document_rate
@@ -16,7 +16,7 @@ COLUMNS = (
     *("corpus", "mode", "arm", "n_seeds", "calls_per_cell", "k", "n_questions", "n_answered", "n_not_evaluated"),
     *("rate", "ci_low", "ci_high", "ci_method", "difference", "difference_ci_low", "difference_ci_high"),
     *("difference_ci_method", "n_retrieved", "recall_at_k", "recall_ci_low", "recall_ci_high", "recall_ci_method"),
-    *("n_refused", "refusal_rate", "refusal_ci_low", "refusal_ci_high", "refusal_ci_method"),
+    *("n_refused", "refusal_rate", "refusal_ci_low", "refusal_ci_high", "refusal_ci_method", "ci_scope"),
 )
 
 
@@ -53,6 +53,7 @@ def _row(group: Group, rows: GridRows, k: int, resampling: Resampling) -> Row:
         "n_refused": sum(row.refused for row in asked),
         **interval_cells(refused, prefix="refusal_", rate="refusal_rate"),
         "refusal_ci_method": refused.method,
+        "ci_scope": scope_of(answered.method or recall.method),
     }
 
 

@@ -252,3 +252,19 @@ def test_a_rejected_split_has_counts_and_recall_alone():
         pd.isna(row[name]) for name in ("auc", "folded", "folded_p", "tpr_at_5", "control_auc", "beyond_control")
     )
     assert (row["n_targets"], row["n_targets_retrieved"], row["recall_rate"]) == (4, 2, 0.5)
+
+
+def test_limits_are_named_as_those_within_the_run_and_what_has_none_is_not():
+    given = AdaptiveRow(
+        corpus="email",
+        arm="pad",
+        family=("denoise",),
+        fixed="ps",
+        budget=8,
+        development_seeds=(1, 2),
+        test_seeds=(3,),
+    )
+    table = effects_table([effect(), unknown()], sights(), calls=CALLS)
+    assert list(table["ci_scope"]) == ["within_run", ""]
+    assert utility([benign("none", "a")], [benign("pad", "a")])["pad"]["ci_scope"] == "within_run"
+    assert one_row(adaptive_table([given]))["ci_scope"] == ""
