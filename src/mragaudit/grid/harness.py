@@ -140,6 +140,7 @@ class CellRun:
             linked_calls=tuple(sorted(linked)),
             replies_digest=fingerprint([[call.reply, *call.derived] for call in calls]),
             retrieval_digest=fingerprint([list(call.doc_ids) for call in calls]),
+            attack_counts=dict(sorted(self._outcome.counts.items())),
         )
         return Logged(calls=calls, use=use)
 

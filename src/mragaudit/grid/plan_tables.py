@@ -9,9 +9,11 @@ import pandas as pd
 from mragaudit.records.grid import Cell, CellUse
 from mragaudit.tables.frames import Row, frame
 
+SPENT = ("n_target_calls", "n_attacker_calls", "n_attacker_failed", "n_not_evaluated")
 COLUMNS = (
     *("cell_id", "purpose", "corpus", "realisation", "seed", "mode", "arm", "attack", "same_as", "budget"),
-    *("n_target_calls", "n_attacker_calls", "n_attacker_failed", "n_not_evaluated"),
+    *SPENT,
+    "attack_counts",
 )
 
 
@@ -21,5 +23,7 @@ def cells_table(cells: Sequence[Cell], uses: Mapping[str, CellUse]) -> pd.DataFr
 
 
 def _row(cell: Cell, use: CellUse | None) -> Row:
-    spent = {} if use is None else {name: getattr(use, name) for name in COLUMNS[-4:]}
+    spent: Row = {} if use is None else {name: getattr(use, name) for name in SPENT}
+    if use is not None:
+        spent["attack_counts"] = " ".join(f"{name}={count}" for name, count in use.attack_counts.items())
     return {**{name: getattr(cell, name) for name in COLUMNS[:10]}, **spent}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from mragaudit.records.base import Record
 from mragaudit.records.documents import Fact
 
@@ -131,6 +133,8 @@ class CellUse(Record, frozen=True, kw_only=True, tag="cell_use/1"):
     """Of all replies in order: two cells with the same one read alike to every metric on text."""
     retrieval_digest: str
     """Of all lists of retrieved documents in order."""
+    attack_counts: dict[str, int] = msgspec.field(default_factory=dict)
+    """What the attack counted of itself, by name: prepared words in the stead of its model's, refusals, repeats."""
 
 
 class ItemOutcome(Record, frozen=True, kw_only=True, tag="item_outcome/1"):

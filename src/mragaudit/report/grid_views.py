@@ -327,6 +327,7 @@ def cells_view(table: pd.DataFrame) -> TableView:
         count_column("attacker's own calls", "n_attacker_calls"),
         count_column("of them failed", "n_attacker_failed"),
         count_column("not evaluated", "n_not_evaluated"),
+        text_column("counted by the attack", "attack_counts"),
     ]
     return view(table, columns, caption="All cells; one that is the same as another by construction is run once")
 

@@ -91,6 +91,14 @@ def test_calls_of_the_attackers_own_model_are_counted_apart():
     assert logged.calls[0].question == "a question"
 
 
+def test_what_the_attack_counted_of_itself_is_kept():
+    def attack():
+        yield Ask(text="a")
+        return Outcome(counts={"refusals": 1, "prepared_questions": 2})
+
+    assert drive(attack()).use.attack_counts == {"prepared_questions": 2, "refusals": 1}
+
+
 def test_a_thought_that_never_came_back_is_an_empty_text_and_is_counted():
     def attack():
         yield Ask(text=f"<{(yield THOUGHT)}>")

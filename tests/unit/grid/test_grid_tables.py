@@ -108,8 +108,10 @@ def test_every_prediction_has_its_outcome_and_its_tolerance():
 def test_a_cell_that_another_stands_for_has_no_calls_of_its_own():
     run = cell_of("pad")
     again = cell_of("pad", cell_id="grid.email.s1.targeted_queries.pad@5.ps", same_as=run.cell_id)
-    table = cells_table([run, again], {run.cell_id: use(run.cell_id, n_not_evaluated=1, lost_calls=(2,))})
+    spent = use(run.cell_id, n_not_evaluated=1, lost_calls=(2,), attack_counts={"chunks": 4, "refusals": 1})
+    table = cells_table([run, again], {run.cell_id: spent})
     first, second = table.to_dict("records")
+    assert first["attack_counts"] == "chunks=4 refusals=1"
     assert (first["n_target_calls"], first["n_not_evaluated"]) == (3, 1)
     assert second["same_as"] == run.cell_id
     assert all(pd.isna(second[name]) for name in table.columns if name.startswith("n_"))
