@@ -15,6 +15,8 @@ from mragaudit.registry import Kind, plugin
 
 LEAST_DEVELOPMENT_SEEDS = 2
 GridCorpus = Literal["email", "business", "pubmedqa"]
+ItemCorpus = Literal["email", "business"]
+"""Those with planted items; PubMedQA has none that could be recovered."""
 GridMode = Literal["in_domain_queries", "targeted_queries"]
 CanaryClass = Literal["email", "person_name", "phone", "id"]
 Seeds = tuple[Annotated[int, Field(ge=0)], ...]
@@ -100,7 +102,7 @@ class Canaries(Section):
 class Adaptive(Section):
     """Attacks that know the defense: chosen on some seeds, measured on others."""
 
-    corpus: GridCorpus = Field("email", description="corpus")
+    corpus: ItemCorpus = Field("email", description="corpus; one with planted items")
     mode: GridMode = Field("targeted_queries", description="what the attacker knows")
     probes: tuple[ExtractionAttack, ...] = Field(
         ("repeat_union", "encoding_round_trip", "denoise", "session_reset", "cross_lingual", "split_request"),

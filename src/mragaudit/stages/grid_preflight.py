@@ -70,7 +70,8 @@ def _require_corpora(settings: Settings) -> None:
     for corpus in sorted(_corpora(grid)):
         load_domain(resources / CORPORA, corpus)
         if corpus == PUBMEDQA:
-            _require_articles(grid.pubmedqa)
+            with _at("hook_audit.pubmedqa"):
+                read_articles(Path(grid.pubmedqa or ""))
         else:
             load_grid_templates(resources / CORPORA, corpus)
     if grid.canaries.classes:
@@ -86,13 +87,3 @@ def _corpora(grid: HookAudit) -> set[str]:
     adaptive = [grid.adaptive.corpus] if grid.adaptive.probes else []
     canaries = [CANARY_CORPUS] if grid.canaries.classes else []
     return {*grid.corpora, *adaptive, *canaries}
-
-
-def _require_articles(source: str | None) -> None:
-    if source is None:
-        raise ConfigError(
-            'config key "hook_audit.pubmedqa" is null, and a corpus of the grid is pubmedqa; give the path of its '
-            "ori_pqal.json"
-        )
-    with _at("hook_audit.pubmedqa"):
-        read_articles(Path(source))

@@ -35,6 +35,10 @@ def fault(**section):
             "\"hook_audit.corpora.0\" is 'emails'; it should be 'email', 'business' or 'pubmedqa'",
         ),
         (
+            {"adaptive": {"corpus": "pubmedqa"}},
+            "\"hook_audit.adaptive.corpus\" is 'pubmedqa'; it should be 'email' or 'business'",
+        ),
+        (
             {"modes": ["targeted"]},
             "\"hook_audit.modes.0\" is 'targeted'; it should be 'in_domain_queries' or 'targeted_queries'",
         ),

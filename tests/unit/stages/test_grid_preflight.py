@@ -55,7 +55,6 @@ def test_the_default_grid_may_start(tmp_path: Path) -> None:
         ({"attack_options": {"deal": {"iterations": "two"}}}, r"attack deal.iterations: Expected `int`"),
         ({"defense_options": {"ca_dp": {"horizn": 3}}}, 'defense ca_dp: "horizn" is no option .* "horizon"?'),
         ({"corpora": ["pubmedqa"], "pubmedqa": "no.json"}, '"hook_audit.pubmedqa": no.json: this file is missing'),
-        ({"adaptive": {"corpus": "pubmedqa"}}, '"hook_audit.pubmedqa" is null'),
         ({"k": 5, "canaries": {"per_seed": 4}}, '"hook_audit.k" is 5 and hook_audit.canaries.per_seed 4'),
     ],
 )
