@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mragaudit.leaks.membership import MASK, Exchange, Inquiry, membership_scores, shape_like
+from mragaudit.stats.auc import folded_auc
 
 DOCUMENTS = [
     "Project Heron orders granite from the quarry.",
@@ -48,6 +49,16 @@ def test_neutral_text_behind_every_reply_leaves_the_auc_and_the_scores() -> None
     after = membership_scores(inquiries([f"{reply} thank you for asking" for reply in REPLIES]))
     assert after == before
     assert pairwise_auc(after) == pairwise_auc(before) == 1.0
+
+
+def test_labels_dealt_anew_give_one_half_on_the_average_and_the_observed_auc_within_the_null() -> None:
+    scores = membership_scores(inquiries(list(REPLIES)))
+    deals = [[scores[at] for at in deal] for deal in itertools.permutations(range(4))]
+    assert np.mean([pairwise_auc(deal) for deal in deals]) == pytest.approx(0.5)
+    folded = folded_auc(scores[:2], scores[2:], generator=np.random.default_rng(1))
+    # of the six deals the one observed and its mirror reach 1: two members and two others show nothing
+    assert folded is not None
+    assert (folded.auc, folded.p_value, folded.null_high) == (1.0, pytest.approx(2 / 6), 1.0)
 
 
 def test_the_same_reply_for_all_makes_all_scores_equal() -> None:
