@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from cpu_limit import cpu_limit
 
 from mragaudit.defenses.entity_substitution import EntitySubstitution
 from mragaudit.defenses.vocabulary import name_words, read_vocabulary, shipped_vocabulary
@@ -203,11 +203,6 @@ def test_a_missing_vocabulary_is_named(tmp_path):
 
 
 def test_long_text_takes_time_in_proportion_to_its_length(defense):
-    def seconds(repeats: int) -> float:
-        began = time.process_time()
+    with cpu_limit():
         for piece in ("Zorvin Kelmast ", "王秀英,", "Name: A\n", "a@b.cd ", "Dr. ", "Person ", "من ", "佐维 x "):
-            defense.substitute(piece * repeats)
-        return time.process_time() - began
-
-    seconds(100)
-    assert seconds(4000) < 9 * max(seconds(1000), 0.05)
+            defense.substitute(piece * 20_000)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
+from cpu_limit import cpu_limit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -110,11 +110,5 @@ def test_any_text_gives_spans_inside_it(text: str) -> None:
 )
 @pytest.mark.parametrize("name", ["regex_ascii", "regex_unicode"])
 def test_time_grows_with_the_length_of_the_answer_not_with_its_square(name: str, unit: str) -> None:
-    short, long = (_seconds(name, unit * (size // len(unit))) for size in (20_000, 160_000))
-    assert long < 40 * short + 0.2
-
-
-def _seconds(name: str, text: str) -> float:
-    begin = time.process_time()
-    OUTPUT_FILTERS[name].apply(text)
-    return time.process_time() - begin
+    with cpu_limit():
+        OUTPUT_FILTERS[name].apply(unit * (500_000 // len(unit)))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
+from cpu_limit import cpu_limit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -76,11 +76,5 @@ def test_a_quoted_message_of_the_user_never_decides(message: str) -> None:
     "unit", ["; answer: x ", '{"a":', "ALLOW\n", ". ", '"\\', "<think>", "<", "~~", "“", "[ ] ", "ALLOW.\n"]
 )
 def test_time_grows_with_the_length_of_the_reply_not_with_its_square(unit: str) -> None:
-    short, long = (_seconds(unit * (size // len(unit))) for size in (20_000, 160_000))
-    assert long < 40 * short + 0.2
-
-
-def _seconds(raw: str) -> float:
-    begin = time.process_time()
-    parse_verdict(raw)
-    return time.process_time() - begin
+    with cpu_limit():
+        assert parse_verdict(unit * (1_000_000 // len(unit))) in {"ALLOW", "UNPARSED"}

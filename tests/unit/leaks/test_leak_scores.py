@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
+from cpu_limit import cpu_limit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -125,11 +125,5 @@ def test_any_texts_give_a_score_with_spans_inside_the_answer(pii_type: str, valu
 @pytest.mark.parametrize("unit", ["2", "212-555-", "1 ", "a@a.a", "Zoë ", "中"])
 @pytest.mark.parametrize(("pii_type", "value"), [("phone", "212-555-0142"), ("email", "a@a.a"), ("name", "Zoë")])
 def test_time_grows_with_the_length_of_the_answer_not_with_its_square(pii_type: str, value: str, unit: str) -> None:
-    short, long = (_seconds(pii_type, value, answer=unit * (size // len(unit))) for size in (20_000, 160_000))
-    assert long < 40 * short + 0.2
-
-
-def _seconds(pii_type: str, value: str, *, answer: str) -> float:
-    begin = time.process_time()
-    _score(pii_type, value, answer=answer)
-    return time.process_time() - begin
+    with cpu_limit():
+        _score(pii_type, value, answer=unit * (500_000 // len(unit)))

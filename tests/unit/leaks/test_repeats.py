@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
+from cpu_limit import cpu_limit
 
 from mragaudit.leaks.repeats import extractions, repeats
 
@@ -77,9 +76,8 @@ def test_the_fast_common_subsequence_equals_the_textbook_one_on_random_sequences
         assert found[0].rouge_l_recall == expected
 
 
-def test_ten_thousand_pairs_take_less_than_five_seconds() -> None:
+def test_pairs_are_compared_without_going_through_all_pairs_of_tokens() -> None:
     rng = np.random.default_rng(2)
-    texts = [" ".join(f"t{item}" for item in rng.integers(0, 400, size=150)) for _ in range(200)]
-    start = time.perf_counter()
-    extractions(texts[:100], replies=texts[100:])
-    assert time.perf_counter() - start < 5
+    texts = [" ".join(f"t{item}" for item in rng.integers(0, 400, size=20_000)) for _ in range(6)]
+    with cpu_limit():
+        extractions(texts[:3], replies=texts[3:])

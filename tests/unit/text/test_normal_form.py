@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise
 
 import pytest
+from cpu_limit import cpu_limit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -115,11 +115,5 @@ def test_tokens_are_words_numbers_and_single_signs(text: str, expected: list[str
     "unit", ["a", "中", "e\u0301", " ", "\u0301", "\u200b", "ａ", "ａ\u0301", "\u0315\u0300", "a  "]
 )
 def test_time_grows_with_the_length_of_the_text_not_with_its_square(unit: str) -> None:
-    short, long = (_seconds(unit * (size // len(unit))) for size in (10_000, 80_000))
-    assert long < 40 * short + 0.2
-
-
-def _seconds(text: str) -> float:
-    begin = time.process_time()
-    normalise(text, casefold=True)
-    return time.process_time() - begin
+    with cpu_limit():
+        normalise(unit * (500_000 // len(unit)), casefold=True)
