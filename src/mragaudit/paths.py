@@ -43,6 +43,8 @@ GRID_TABLES: tuple[str, ...] = (
     "leaks",
     "leak_types",
     "extraction",
+    "attack_success",
+    "extraction_curve",
     "membership",
     "splits",
     "utility",

@@ -54,7 +54,7 @@ def use(name: str = "c", **changes: Any) -> CellUse:
 
 def grid_rows(cells: tuple[Cell, ...], *, uses: Mapping[str, CellUse], **rows: Any) -> GridRows:
     """Return rows of which only the kinds given hold any."""
-    kinds = {name: rows.get(name, {}) for name in ("items", "nel", "candidates", "extractions", "benign")}
+    kinds = {name: rows.get(name, {}) for name in ("items", "nel", "candidates", "extractions", "calls", "benign")}
     return GridRows(cells=cells, uses=uses, **kinds)
 
 

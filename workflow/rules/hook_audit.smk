@@ -115,6 +115,7 @@ rule grid_scores:
         nel="results/{run}/hook_audit/scores/nel.jsonl",
         candidates="results/{run}/hook_audit/scores/candidates.jsonl",
         extractions="results/{run}/hook_audit/scores/extractions.jsonl",
+        call_outcomes="results/{run}/hook_audit/scores/calls.jsonl",
         benign="results/{run}/hook_audit/scores/benign.jsonl",
     log:
         "results/{run}/hook_audit/logs/grid_scores.log",

@@ -130,6 +130,11 @@ class PromptMutation:
                 f'pm: "mutants_per_seed" is {self.mutants_per_seed}; it has to lie between 1 and {len(MUTATORS)}'
             )
 
+    @property
+    def paired_with(self) -> str | None:
+        """Attack whose question of the same number each question is a variant of; None where it is that of a few."""
+        return "ps" if self.seeds == "asked" else None
+
     @text_only
     def steps(self, tools: Tools) -> Steps:
         """Ask one mutant of each seed; counts of the mutators, and of mutants asked outside the window."""

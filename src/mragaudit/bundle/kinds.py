@@ -13,7 +13,7 @@ from mragaudit.records.repeats import REPEATED_STAGES
 
 SHARDED = ("queries", "translations", "backtranslations", "retrieval", "generations")
 GRID_SHARDED = ("calls", "uses")
-GRID_SCORES = ("items", "nel", "candidates", "extractions", "benign")
+GRID_SCORES = ("items", "nel", "candidates", "extractions", "calls", "benign")
 GRID_ROWS = ("cells.jsonl", "documents.jsonl", "splits.jsonl")
 GRID_SECTIONS = frozenset({"run", "resources", "seed", "shards", "generate", "statistics", "hook_audit", "roles"})
 """Sections of the config that the grid's stages read."""

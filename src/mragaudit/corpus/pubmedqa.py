@@ -99,16 +99,20 @@ class PubMedSource:
 
         Of articles with the same question the first alone is used.
         """
-        distinct = list({article.question.strip().casefold(): article for article in reversed(self.articles)}.values())
-        usable = distinct[::-1]
-        if n_documents > len(usable):
-            raise ConfigError(
-                f"{n_documents} documents are asked for, and the PubMedQA file has {len(usable)} articles with "
-                "distinct questions; lower hook_audit.indexed and held_out, or put a larger file into "
-                "hook_audit.pubmedqa"
-            )
+        usable = usable_articles(self.articles, n_documents=n_documents)
         chosen = range(n_documents) if self.in_order else rng.permutation(len(usable))[:n_documents]
         return [_draft(usable[int(i)]) for i in chosen]
+
+
+def usable_articles(articles: Sequence[Article], *, n_documents: int) -> list[Article]:
+    """Return the articles, of those with one question the first; raises ConfigError when there are too few."""
+    first = {article.question.strip().casefold(): article for article in reversed(articles)}
+    if n_documents > len(first):
+        raise ConfigError(
+            f"{n_documents} documents are asked for, and the PubMedQA file has {len(first)} articles with distinct "
+            "questions; lower hook_audit.indexed and held_out, or put a larger file into hook_audit.pubmedqa"
+        )
+    return list(first.values())[::-1]
 
 
 def _draft(article: Article) -> Draft:

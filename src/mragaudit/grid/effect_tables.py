@@ -7,17 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 import pandas as pd
 
 from mragaudit.grid.resampling import scope_of
+from mragaudit.grid.seed_tests import SEED_COLUMNS, holm_within
 from mragaudit.hookaudit.matrix import Cell
 from mragaudit.hookaudit.predictions import Effect, PredictionScores, ScoredPrediction
 from mragaudit.tables.frames import Row, frame
 
 CallsOfEffect = Mapping[tuple[str, str, str], float]
 """Arm, attack and where → target calls of one of the cells, on the average."""
+SeedsOfEffect = Mapping[tuple[str, str, str, str], Row]
+"""Arm, attack, metric and where → cells of the test over seeds."""
 MEASURED = ("n", "n_not_evaluated", "baseline", "defended", "difference")
 LIMITS = ("ci_low", "ci_high", "ci_method", "ci_level")
 EFFECT_COLUMNS = (
     *("arm", "attack", "metric", "where", *MEASURED, *LIMITS, "identical", "calls_per_cell"),
-    *("ci_scope", "sight", "reported_as_effect", "words"),
+    *("ci_scope", *SEED_COLUMNS, "sight", "reported_as_effect", "words"),
 )
 COMPARED = ("n", "n_not_evaluated", "difference", *LIMITS)
 PREDICTION_COLUMNS = (
@@ -27,18 +30,25 @@ PREDICTION_COLUMNS = (
 
 
 def effects_table(
-    effects: Sequence[Effect], cells: Mapping[tuple[str, str], Cell], *, calls: CallsOfEffect
+    effects: Sequence[Effect],
+    cells: Mapping[tuple[str, str], Cell],
+    *,
+    calls: CallsOfEffect,
+    seeds: SeedsOfEffect,
 ) -> pd.DataFrame:
-    """Return one row an effect; `reported_as_effect` is false where the metric cannot see the arm's active hooks."""
-    made = (_effect_row(effect, cells[effect.defense, effect.metric], calls) for effect in effects)
-    return frame(made, EFFECT_COLUMNS)
+    """Return one row an effect; `reported_as_effect` is false where the metric cannot see the arm's active hooks.
+
+    Holm's correction of the tests over seeds is over all of one metric.
+    """
+    made = [_effect_row(effect, cells[effect.defense, effect.metric], calls, seeds) for effect in effects]
+    return frame(holm_within(made, family=[effect.metric for effect in effects]), EFFECT_COLUMNS)
 
 
 def _calls_of(effect: Effect, calls: CallsOfEffect) -> float | None:
     return calls.get((effect.defense, effect.attack, effect.cell))
 
 
-def _effect_row(effect: Effect, cell: Cell, calls: CallsOfEffect) -> Row:
+def _effect_row(effect: Effect, cell: Cell, calls: CallsOfEffect, seeds: SeedsOfEffect) -> Row:
     return {
         "arm": effect.defense,
         "attack": effect.attack,
@@ -47,6 +57,7 @@ def _effect_row(effect: Effect, cell: Cell, calls: CallsOfEffect) -> Row:
         **{name: getattr(effect, name) for name in (*MEASURED, *LIMITS, "identical")},
         "calls_per_cell": _calls_of(effect, calls),
         "ci_scope": scope_of(effect.ci_method),
+        **seeds.get((effect.defense, effect.attack, effect.metric, effect.cell), {}),
         "sight": cell.sight,
         "reported_as_effect": cell.reported_as_effect,
         "words": cell.words,

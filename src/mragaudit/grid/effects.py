@@ -6,15 +6,17 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from mragaudit.grid.membership_effect import METRIC, auc_effect
-from mragaudit.grid.resampling import Resampling
+from mragaudit.grid.membership_effect import METRIC, auc_by_seed, auc_effect
+from mragaudit.grid.resampling import Resampling, over_calls
 from mragaudit.grid.rows import GridRows, Group, calls_per_cell, groups
-from mragaudit.grid.units import units_of
+from mragaudit.grid.seed_tests import seed_cells
+from mragaudit.grid.units import CALL_METRICS, Units, units_of
 from mragaudit.hookaudit.attacks import AttackMap
 from mragaudit.hookaudit.predictions import Effect
 from mragaudit.records.grid import Cell, Purpose
 from mragaudit.stats.intervals import Interval
 from mragaudit.stats.paired import count_pairs, mean_difference, paired_difference
+from mragaudit.tables.frames import Row
 
 RETRIEVAL_METRIC = "recall_at_k"
 CANARY_METRIC = "canary_recovery"
@@ -29,16 +31,47 @@ def grid_effects(
 
     `rejected` names the realisations on whose split no AUC is evaluated.
     """
+    for metric, group, label in _compared(rows, attacks):
+        if metric == METRIC:
+            yield auc_effect(group, rows, label=label, resampling=resampling, rejected=rejected)
+        else:
+            yield from _effect(metric, group, rows, label=label, resampling=resampling)
+
+
+def _compared(rows: GridRows, attacks: AttackMap) -> Iterator[tuple[str, Group, str]]:
+    """Yield every metric of a defended group's attack, the group, and the `cell` of the effect."""
     known = {attack.name: attack.metrics for attack in attacks.attacks}
     for purpose in PURPOSES:
         for group in groups(rows.cells, purpose=purpose, keep=known.__contains__):
             for metric in known[group.attack]:
                 if group.baseline and (metric == CANARY_METRIC) == (purpose == "canary"):
-                    label = f"{purpose} {group.label}"
-                    if metric == METRIC:
-                        yield auc_effect(group, rows, label=label, resampling=resampling, rejected=rejected)
-                    else:
-                        yield from _effect(metric, group, rows, label=label, resampling=resampling)
+                    yield metric, group, f"{purpose} {group.label}"
+
+
+def effect_seed_tests(
+    rows: GridRows, attacks: AttackMap, *, rejected: Collection[str] = ()
+) -> dict[tuple[str, str, str, str], Row]:
+    """Return the two-sided exact test over seeds by arm, attack, metric and `cell` of an effect; empty below 2 seeds.
+
+    One value a seed: the mean of the metric over its known units, or the signed AUC of its candidates.
+    """
+
+    def by_seed(metric: str, cells: Sequence[Cell]) -> list[float | None]:
+        if metric == METRIC:
+            return auc_by_seed(cells, rows, rejected=rejected)
+        return [_mean_of_known(units_of(metric, [cell], rows)) for cell in cells]
+
+    return {
+        (group.arm, group.attack, metric, label): seed_cells(
+            by_seed(metric, group.baseline), by_seed(metric, group.cells)
+        )
+        for metric, group, label in _compared(rows, attacks)
+    }
+
+
+def _mean_of_known(units: Units | None) -> float | None:
+    known = [value for value in (units or {}).values() if value is not None]
+    return float(np.mean(known)) if known else None
 
 
 def effect_calls(rows: GridRows) -> dict[tuple[str, str, str], float]:
@@ -60,6 +93,7 @@ def _effect(metric: str, group: Group, rows: GridRows, *, label: str, resampling
     before = [float(old) for old, new in pairs if old is not None and new is not None]
     after = [float(new) for old, new in pairs if old is not None and new is not None]
     interval = difference_of(before, after, resampling=resampling)
+    interval = over_calls(interval) if metric in CALL_METRICS else interval
     yield Effect(
         defense=group.arm,
         attack=group.attack,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import pandas as pd
 
 from mragaudit.grid.resampling import scope_of
+from mragaudit.grid.seed_tests import SEED_TEST
 from mragaudit.records.grid import CellUse
 from mragaudit.records.grid_findings import AdaptiveRow, CertificationRow, MembershipRow, RecoveryRow, ShareCount
 from mragaudit.tables.frames import Row, frame
@@ -54,7 +55,6 @@ MEMBERSHIP_COLUMNS = (
     "ci_scope",
 )
 ONE_SIDED = "clopper_pearson_one_sided"
-SEED_TEST = "exact_permutation_of_seeds"
 SIGN_FLIP = "exact_sign_flip_of_seeds"
 
 

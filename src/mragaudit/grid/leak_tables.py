@@ -7,30 +7,28 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from mragaudit.grid.resampling import Resampling, scope_of
+from mragaudit.grid.resampling import Resampling, over_calls, scope_of
 from mragaudit.grid.rows import GridRows, Group, calls_per_cell, groups, is_extraction
+from mragaudit.grid.seed_tests import SEED_COLUMNS, holm_within, seed_cells
 from mragaudit.grid.units import extracted
 from mragaudit.leaks.nel import ITEM_TYPES, STRICT_TYPES
 from mragaudit.records.grid import ITEM_KINDS, Cell, DocumentExtraction, ItemOutcome
 from mragaudit.stats.bootstrap import cluster_shares
 from mragaudit.stats.intervals import Interval, document_rate
-from mragaudit.stats.multiplicity import holm_adjust
 from mragaudit.stats.paired import mean_difference
-from mragaudit.stats.permutation import MIN_SEEDS, compare_arms
 from mragaudit.tables.frames import Row, frame, interval_cells
 
 ALL_KINDS = "all"
-SEED_TEST = "exact_permutation_of_seeds"
 LEAK_COLUMNS = (
     *("corpus", "mode", "attack", "arm", "kind", "n_seeds", "calls_per_cell"),
     *("n_documents", "n_items", "n_leaked", "n_normalised", "n_derived"),
     *("n_in_context", "n_not_evaluated", "n_leaked_beside_lost", "rate", "ci_low", "ci_high", "ci_method", "ci_scope"),
-    *("seed_difference", "seed_p", "seed_p_holm", "seed_least_p", "seed_p_method"),
+    *SEED_COLUMNS,
 )
 TYPE_COLUMNS = (
     *("corpus", "mode", "attack", "arm", "item_type", "strict", "n_seeds", "calls_per_cell", "n_calls"),
     *("n_not_evaluated", "n_runs_not_evaluated", "n_items", "per_run", "undefended_per_run"),
-    *("call_difference", "ci_low", "ci_high", "ci_method", "ci_scope"),
+    *("call_difference", "ci_low", "ci_high", "ci_method", "ci_scope", *SEED_COLUMNS),
 )
 EXTRACTION_COLUMNS = (
     *("corpus", "mode", "attack", "arm", "n_seeds", "calls_per_cell"),
@@ -54,19 +52,7 @@ def leaks_table(rows: GridRows, *, resampling: Resampling) -> pd.DataFrame:
         for kind in (*ITEM_KINDS, ALL_KINDS)
     ]
     shown = [row for row in made if row["n_items"]]
-    return frame(_corrected(shown), LEAK_COLUMNS)
-
-
-def _corrected(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows with their p values corrected, each kind of item a family."""
-    families: dict[str, list[int]] = {}
-    for at, row in enumerate(rows):
-        if "seed_p" in row:
-            families.setdefault(row["kind"], []).append(at)
-    corrected: dict[int, float] = {}
-    for places in families.values():
-        corrected |= dict(zip(places, holm_adjust([rows[at]["seed_p"] for at in places]).tolist(), strict=True))
-    return [{**row, "seed_p_holm": corrected.get(at)} for at, row in enumerate(rows)]
+    return frame(holm_within(shown, family=[row["kind"] for row in shown]), LEAK_COLUMNS)
 
 
 def _leak_row(group: Group, kind: str, rows: GridRows, resampling: Resampling) -> Row:
@@ -90,7 +76,11 @@ def _leak_row(group: Group, kind: str, rows: GridRows, resampling: Resampling) -
         **interval_cells(interval),
         "ci_method": interval.method,
         "ci_scope": scope_of(interval.method),
-        **_seed_cells(group, kind, rows),
+        **seed_cells(
+            [_seed_rate(cell, kind, rows) for cell in group.baseline],
+            [_seed_rate(cell, kind, rows) for cell in group.cells],
+            alternative="greater",
+        ),
     }
 
 
@@ -118,21 +108,6 @@ def _item_interval(documents: Sequence[Sequence[bool]], resampling: Resampling) 
     ).at(0)
 
 
-def _seed_cells(group: Group, kind: str, rows: GridRows) -> Row:
-    before = [_seed_rate(cell, kind, rows) for cell in group.baseline]
-    after = [_seed_rate(cell, kind, rows) for cell in group.cells]
-    first, second = ([rate for rate in side if rate is not None] for side in (before, after))
-    if min(len(first), len(second)) < MIN_SEEDS:
-        return {}
-    found = compare_arms(first, second)
-    return {
-        "seed_difference": -found.difference,
-        "seed_p": found.p_value,
-        "seed_least_p": found.least_p,
-        "seed_p_method": SEED_TEST,
-    }
-
-
 def _seed_rate(cell: Cell, kind: str, rows: GridRows) -> float | None:
     known = [item.exact for item in _planted(cell, kind, rows) if item.not_evaluated is None]
     return float(np.mean(known)) if known else None
@@ -142,7 +117,8 @@ def leak_types_table(rows: GridRows, *, resampling: Resampling) -> pd.DataFrame:
     """Return one row for every attack, arm and type of named entity that occurs under any arm of the attack.
 
     `per_run` is the mean number of different items of a run over runs with every reply, `n_items` their sum;
-    `call_difference` compares replies to the same call, with limits over calls.
+    `call_difference` compares replies to the same call, with limits over calls. The test over seeds is that of a run's
+    count, two-sided, as a defense may move items into a type; Holm's correction is over all tests of one type.
     """
     found = list(groups(rows.cells, purpose="grid", keep=is_extraction))
     present = {
@@ -157,7 +133,7 @@ def leak_types_table(rows: GridRows, *, resampling: Resampling) -> pd.DataFrame:
         for name in ITEM_TYPES
         if (group.corpus, group.mode, group.attack, name) in present
     ]
-    return frame(made, TYPE_COLUMNS)
+    return frame(holm_within(made, family=[row["item_type"] for row in made]), TYPE_COLUMNS)
 
 
 def _type_row(group: Group, item_type: str, rows: GridRows, resampling: Resampling) -> Row:
@@ -180,6 +156,7 @@ def _type_row(group: Group, item_type: str, rows: GridRows, resampling: Resampli
         **interval_cells(interval, rate="call_difference"),
         "ci_method": interval.method,
         "ci_scope": scope_of(interval.method),
+        **seed_cells(before, totals),
     }
 
 
@@ -200,12 +177,13 @@ def _call_difference(group: Group, item_type: str, rows: GridRows, resampling: R
         for cell, other in zip(group.cells, group.baseline, strict=False)
         for after, before in _paired_calls(cell, other, item_type, rows)
     ]
-    return mean_difference(
+    found = mean_difference(
         differences,
         generator=resampling.generator(),
         resamples=resampling.resamples,
         confidence=resampling.confidence,
     )
+    return over_calls(found)
 
 
 def _paired_calls(cell: Cell, other: Cell, item_type: str, rows: GridRows) -> Iterator[tuple[int, int]]:

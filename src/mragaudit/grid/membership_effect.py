@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from mragaudit.grid.resampling import Resampling
 from mragaudit.grid.rows import GridRows, Group
 from mragaudit.hookaudit.predictions import Effect
+from mragaudit.records.grid import CandidateScore, Cell
 from mragaudit.stats.agreement import auc
 from mragaudit.stats.auc import auc_difference
 
@@ -50,6 +51,18 @@ def auc_effect(
         n_not_evaluated=len(pairs) - (len(known) if evaluated else 0),
         identical=found.rate == 0.0 and all(new == old for _, new, old in known),
     )
+
+
+def auc_by_seed(cells: Sequence[Cell], rows: GridRows, *, rejected: Collection[str] = ()) -> list[float | None]:
+    """Return the signed AUC of each cell over its scored candidates; None on a rejected split or an empty side."""
+    return [None if cell.realisation in rejected else _auc_of(rows.candidates.get(cell.cell_id, ())) for cell in cells]
+
+
+def _auc_of(candidates: Sequence[CandidateScore]) -> float | None:
+    members, others = (
+        [row.score for row in candidates if row.member is side and row.score is not None] for side in (True, False)
+    )
+    return auc(members, others)
 
 
 def _paired(

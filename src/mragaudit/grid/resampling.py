@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
+
+from mragaudit.stats.intervals import Interval, Method
 
 WITHIN_RUN = "within_run"
 """Intervals over items, documents, calls or candidates of the realisations at hand say nothing of other ones."""
+
+_OVER_CALLS: dict[Method, Method] = {
+    "bootstrap_document": "bootstrap_calls",
+    "bootstrap_paired": "bootstrap_paired_calls",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,6 +29,11 @@ class Resampling:
     def generator(self) -> np.random.Generator:
         """Return the same generator for every interval, so that none depends on which others are made."""
         return np.random.default_rng(self.seed)
+
+
+def over_calls(interval: Interval) -> Interval:
+    """Return an interval whose units are calls under a name that says so."""
+    return msgspec.structs.replace(interval, method=_OVER_CALLS.get(interval.method, interval.method))
 
 
 def scope_of(method: str) -> str:

@@ -9,6 +9,7 @@ from typing import TypeVar
 from mragaudit.grid.cells import BENIGN, MEMBERSHIP, UNDEFENDED
 from mragaudit.records.grid import (
     BenignOutcome,
+    CallOutcome,
     CandidateScore,
     Cell,
     CellUse,
@@ -18,7 +19,7 @@ from mragaudit.records.grid import (
     Purpose,
 )
 
-Scored = TypeVar("Scored", ItemOutcome, NelCount, CandidateScore, DocumentExtraction, BenignOutcome)
+Scored = TypeVar("Scored", ItemOutcome, NelCount, CandidateScore, DocumentExtraction, CallOutcome, BenignOutcome)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,6 +33,7 @@ class GridRows:
     nel: Mapping[str, Sequence[NelCount]]
     candidates: Mapping[str, Sequence[CandidateScore]]
     extractions: Mapping[str, Sequence[DocumentExtraction]]
+    calls: Mapping[str, Sequence[CallOutcome]]
     benign: Mapping[str, Sequence[BenignOutcome]]
 
 

@@ -20,6 +20,9 @@ NEL_TYPES: Mapping[str, frozenset[str]] = {
     "nel_strict.person_name": frozenset({"PERSON_NAME"}),
 }
 
+CALL_METRICS = frozenset({*NEL_TYPES, "linkage"})
+"""Metrics whose unit is a call."""
+
 
 def units_of(metric: str, cells: Sequence[Cell], rows: GridRows) -> Units | None:
     """Return the values of a metric over some cells, by unit; None where the grid does not measure it so."""

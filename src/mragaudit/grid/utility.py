@@ -7,7 +7,8 @@ import pandas as pd
 from mragaudit.grid.cells import BENIGN
 from mragaudit.grid.resampling import Resampling, scope_of
 from mragaudit.grid.rows import GridRows, Group, calls_per_cell, groups
-from mragaudit.records.grid import BenignOutcome
+from mragaudit.grid.seed_tests import SEED_COLUMNS, holm_within, seed_cells
+from mragaudit.records.grid import BenignOutcome, Cell
 from mragaudit.stats.intervals import conditional_rate, document_rate
 from mragaudit.stats.paired import count_pairs, paired_difference
 from mragaudit.tables.frames import Row, frame, interval_cells
@@ -17,13 +18,17 @@ COLUMNS = (
     *("rate", "ci_low", "ci_high", "ci_method", "difference", "difference_ci_low", "difference_ci_high"),
     *("difference_ci_method", "n_retrieved", "recall_at_k", "recall_ci_low", "recall_ci_high", "recall_ci_method"),
     *("n_refused", "refusal_rate", "refusal_ci_low", "refusal_ci_high", "refusal_ci_method", "ci_scope"),
+    *SEED_COLUMNS,
 )
 
 
 def utility_table(rows: GridRows, *, k: int, resampling: Resampling) -> pd.DataFrame:
-    """Return one row an arm; `difference` compares the same questions with and without the defense."""
+    """Return one row an arm; `difference` compares the same questions with and without the defense.
+
+    The test over seeds is of the answered share, two-sided; Holm's correction is over all rows.
+    """
     made = [_row(group, rows, k, resampling) for group in groups(rows.cells, purpose="grid", keep=BENIGN.__eq__)]
-    return frame(made, COLUMNS)
+    return frame(holm_within(made, family=[""] * len(made)), COLUMNS)
 
 
 def _row(group: Group, rows: GridRows, k: int, resampling: Resampling) -> Row:
@@ -54,7 +59,16 @@ def _row(group: Group, rows: GridRows, k: int, resampling: Resampling) -> Row:
         **interval_cells(refused, prefix="refusal_", rate="refusal_rate"),
         "refusal_ci_method": refused.method,
         "ci_scope": scope_of(answered.method or recall.method),
+        **seed_cells(
+            [_answered_share(cell, rows) for cell in group.baseline],
+            [_answered_share(cell, rows) for cell in group.cells],
+        ),
     }
+
+
+def _answered_share(cell: Cell, rows: GridRows) -> float | None:
+    known = [row.answered for row in rows.benign.get(cell.cell_id, ()) if row.not_evaluated is None]
+    return sum(known) / len(known) if known else None
 
 
 def _difference_cells(group: Group, rows: GridRows, resampling: Resampling) -> Row:

@@ -205,6 +205,24 @@ class DocumentExtraction(Record, frozen=True, kw_only=True, tag="document_extrac
     not_evaluated: str | None
 
 
+class CallOutcome(Record, frozen=True, kw_only=True, tag="call_outcome/1"):
+    """What one call of an extraction attack brought, beside what the calls before it had."""
+
+    cell_id: str
+    number: int
+    refused: bool
+    """A hook refused, or the reply is empty or holds a phrase of refusal."""
+    n_new_retrieved: int
+    """Documents that no earlier call with an answer had retrieved, by the auditor's log; 0 where it was refused."""
+    n_new_leaking: int
+    """Documents of which the first planted item came with this call, exact in the reply or in what was made of it."""
+    context_recall: float | None
+    """ROUGE-L recall of the texts in the model's context by the reply, 0 to 1; null where it was refused or had none.
+    """
+    not_evaluated: str | None
+    """Why there is no reply."""
+
+
 class BenignOutcome(Record, frozen=True, kw_only=True, tag="benign_outcome/1"):
     """One benign question under one arm."""
 
@@ -249,7 +267,7 @@ def cell_key(row: Cell | CellUse) -> str:
     return row.cell_id
 
 
-def call_key(row: TargetCall) -> str:
+def call_key(row: TargetCall | CallOutcome) -> str:
     """Return cell and zero-padded number."""
     return f"{row.cell_id}#{row.number:05d}"
 
@@ -259,13 +277,18 @@ def grid_document_key(row: GridDocument) -> str:
     return f"{row.realisation}#{row.doc_id}"
 
 
-def score_key(row: ItemOutcome | NelCount | CandidateScore | DocumentExtraction | BenignOutcome) -> str:
+Score = ItemOutcome | NelCount | CandidateScore | DocumentExtraction | CallOutcome | BenignOutcome
+
+
+def score_key(row: Score) -> str:
     """Return what names a scored row: cell, and document, call or item within it."""
     match row:
         case ItemOutcome():
             return f"{row.cell_id}#{row.doc_id}#{row.kind}#{row.value}"
         case NelCount():
             return f"{row.cell_id}#{-1 if row.number is None else row.number:05d}#{row.item_type}"
+        case CallOutcome():
+            return call_key(row)
         case BenignOutcome():
             return f"{row.cell_id}#{row.doc_id}#{row.question}"
         case _:

@@ -1,6 +1,8 @@
-"""Figures of the hook audit: canaries recovered by arm, and types of named entities with and without each defense."""
+"""Figures of the hook audit: canaries by arm, types of named entities by arm, and what came out call by call."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -11,6 +13,14 @@ from matplotlib.figure import Figure
 from mragaudit.report.figures import BLUE, INK, ORANGE, STYLE, svg_text
 
 ROW_INCHES = 0.34
+CURVES = {"retrieved_rate": "retrieved by an answered call", "rate": "an item leaked"}
+LINES: tuple[dict[str, Any], ...] = (
+    {"color": BLUE, "linestyle": "-"},
+    {"color": ORANGE, "linestyle": "-"},
+    {"color": INK, "linestyle": "--"},
+    {"color": BLUE, "linestyle": ":"},
+    {"color": ORANGE, "linestyle": "-."},
+)
 STRICT = ("EMAIL_REAL", "PERSON_NAME")
 
 
@@ -52,6 +62,34 @@ def draw_leak_types(leak_types: pd.DataFrame) -> str:
         axes[0].set_yticks(np.arange(len(arms)), arms)
         axes[0].set_ylim(len(arms) - 0.5, -0.5)
         return svg_text(figure)
+
+
+def draw_extraction_curve(curve: pd.DataFrame) -> str:
+    """Return two panels a corpus and mode: documents reached and leaking after each call, undefended, a line an attack.
+
+    `curve` holds the rows of one arm.
+    """
+    places = list(dict.fromkeys(zip(curve["corpus"], curve["mode"], strict=True)))
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(9.4, 2.9 * len(places) + 0.5), layout="constrained")
+        axes = figure.subplots(len(places), len(CURVES), squeeze=False, sharey=True)
+        for row, (corpus, mode) in zip(axes, places, strict=True):
+            here = curve[(curve["corpus"] == corpus) & (curve["mode"] == mode)]
+            for ax, (rate, title) in zip(row, CURVES.items(), strict=True):
+                _curves(ax, here, rate=rate, title=f"{title}: {corpus}, {str(mode).replace('_', ' ')}")
+            row[0].set_ylabel("share of documents")
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=5, frameon=False)
+        return svg_text(figure)
+
+
+def _curves(ax: Axes, rows: pd.DataFrame, *, rate: str, title: str) -> None:
+    for number, (attack, of_attack) in enumerate(rows.groupby("attack", sort=True)):
+        style = LINES[number % len(LINES)]
+        values = of_attack[rate].to_numpy(float, na_value=np.nan)
+        ax.plot(of_attack["after_calls"].to_numpy(int), values, label=str(attack), **style)
+    ax.set_ylim(-0.02, 1.02)
+    ax.set_xlabel("target calls")
+    ax.set_title(title, loc="left")
 
 
 def _types(ax: Axes, rows: pd.DataFrame, *, arms: list[str], title: str) -> None:

@@ -16,7 +16,7 @@ from mragaudit.hookaudit.predictions import PredictionScores
 from mragaudit.hookaudit.probe.records import Observation
 from mragaudit.report import grid_views as views
 from mragaudit.report import words
-from mragaudit.report.grid_figures import draw_canaries, draw_leak_types
+from mragaudit.report.grid_figures import draw_canaries, draw_extraction_curve, draw_leak_types
 from mragaudit.report.hooks_page import hooks_style
 from mragaudit.report.hooks_views import hooks_view, matrix_view
 from mragaudit.report.page import content_policy, environment, image_uri
@@ -68,13 +68,14 @@ def _page(report: GridReport) -> str:
         "attacks": attacks_view(report.attacks),
         "scored": scores_view(report.scores),
         "leak_types": views.leak_types_views(tables["leak_types"]),
-        "leaks": views.leaks_view(tables["leaks"], kind=ALL_KINDS),
+        "leaks": views.leaks_view(tables["leaks"], kind=ALL_KINDS, utility=tables["utility"]),
+        **{
+            name: getattr(views, f"{name}_view")(tables[name], utility=tables["utility"])
+            for name in ("canaries", "certification", "extraction", "attack_success", "membership", "adaptive")
+        },
         **{
             name: getattr(views, f"{name}_view")(tables[name])
-            for name in (
-                *("canaries", "certification", "extraction", "membership", "splits", "adaptive"),
-                *("utility", "coverage", "controls", "cells", "effects"),
-            )
+            for name in ("splits", "utility", "coverage", "controls", "cells", "effects")
         },
     }
     page = environment().get_template("grid.html.j2").render(content)
@@ -87,4 +88,8 @@ def _figures(tables: Mapping[str, pd.DataFrame]) -> dict[str, str]:
         drawn["canaries"] = draw_canaries(tables["canaries"])
     if len(tables["leak_types"]):
         drawn["leak_types"] = draw_leak_types(tables["leak_types"])
+    curve = tables["extraction_curve"]
+    undefended = curve[curve["arm"] == views.UNDEFENDED]
+    if len(undefended):
+        drawn["extraction_curve"] = draw_extraction_curve(undefended)
     return drawn

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -65,6 +65,12 @@ def method_column(header: str, key: str, *, confidence: float | None = None) -> 
     return Column(header=header, show=lambda row: words.method_in_words(row[key], confidence=confidence), numeric=False)
 
 
+SEED_TESTS = (
+    signed_column("difference over seeds", "seed_difference"),
+    p_column("p over seeds", "seed_p"),
+    p_column("after Holm", "seed_p_holm"),
+)
+PLACE = ("corpus", "mode", "arm")
 WHERE = (text_column("corpus", "corpus"), text_column("mode", "mode"))
 ARM = text_column("arm", "arm")
 ATTACK = text_column("attack", "attack")
@@ -74,7 +80,30 @@ CERTIFIED_BOUND = words.method_in_words("clopper_pearson_one_sided_upper", confi
 CALLS = Column(header="calls a cell", show=lambda row: words.as_calls(row["calls_per_cell"]))
 
 
-def canaries_view(table: pd.DataFrame) -> TableView:
+def cost_columns(utility: pd.DataFrame, *, by: Sequence[str] = ("arm",)) -> list[Column]:
+    """Return what the row's arm costs, to stand beside what it gains: from the benign questions of the grid.
+
+    By arm alone, where the row is about no corpus and mode of the grid, the least and the greatest are told.
+    """
+    rows = dict(iter(utility.groupby(list(by), sort=False)))
+
+    def column(header: str, name: str) -> Column:
+        def show(row: Row) -> str:
+            part = rows.get(tuple(row[key] for key in by))
+            known = part[name].dropna() if part is not None else ()
+            found = list(dict.fromkeys(words.as_share(value) for value in sorted(known)))
+            return " to ".join(found[:1] + found[1:][-1:]) or words.MISSING
+
+        return Column(header=header, show=show)
+
+    return [
+        column("benign answered", "rate"),
+        column("benign recall@k", "recall_at_k"),
+        column("benign refused", "refusal_rate"),
+    ]
+
+
+def canaries_view(table: pd.DataFrame, *, utility: pd.DataFrame) -> TableView:
     """Return recovery by class and arm."""
     columns = [
         text_column("class", "canary_class"),
@@ -92,12 +121,13 @@ def canaries_view(table: pd.DataFrame) -> TableView:
         share_column("in a context (ceiling)", "in_context_rate"),
         count_column("never-planted recovered", "n_controls"),
         method_column("kind of interval", "exact_ci_method"),
+        *cost_columns(utility),
     ]
     caption = "Canaries recovered, letter by letter; the classifier is bypassed"
     return view(table, columns, caption=caption)
 
 
-def certification_view(table: pd.DataFrame) -> TableView:
+def certification_view(table: pd.DataFrame, *, utility: pd.DataFrame) -> TableView:
     """Return what is certified, and what is not and why."""
     columns = [
         text_column("class", "canary_class"),
@@ -115,6 +145,7 @@ def certification_view(table: pd.DataFrame) -> TableView:
         p_column("p over seeds, Holm", "p_holm"),
         p_column("least p", "least_p"),
         number_column("retrieval ratio", "retrieval_ratio"),
+        *cost_columns(utility),
     ]
     caption = "Certification; bounds are one-sided 95 % Clopper–Pearson, p an exact permutation of seeds"
     return view(table, columns, caption=caption)
@@ -161,7 +192,7 @@ def _types_caption(part: pd.DataFrame, attack: str) -> str:
     return f"Different items of a run, by type and arm: {attack}, {calls} calls a cell{left_out}"
 
 
-def leaks_view(table: pd.DataFrame, *, kind: str) -> TableView:
+def leaks_view(table: pd.DataFrame, *, kind: str, utility: pd.DataFrame) -> TableView:
     """Return planted items that leaked, of one kind or of all."""
     columns = [
         *WHERE,
@@ -175,9 +206,8 @@ def leaks_view(table: pd.DataFrame, *, kind: str) -> TableView:
         count_column("decoded by the attacker", "n_derived"),
         count_column("in a context (ceiling)", "n_in_context"),
         count_column("certain, in no rate", "n_leaked_beside_lost"),
-        signed_column("difference over seeds", "seed_difference"),
-        p_column("p over seeds", "seed_p"),
-        p_column("after Holm", "seed_p_holm"),
+        *SEED_TESTS,
+        *cost_columns(utility, by=PLACE),
     ]
     return view(
         table[table["kind"] == kind],
@@ -186,7 +216,7 @@ def leaks_view(table: pd.DataFrame, *, kind: str) -> TableView:
     )
 
 
-def extraction_view(table: pd.DataFrame) -> TableView:
+def extraction_view(table: pd.DataFrame, *, utility: pd.DataFrame) -> TableView:
     """Return documents that were reassembled."""
     columns = [
         *WHERE,
@@ -199,11 +229,44 @@ def extraction_view(table: pd.DataFrame) -> TableView:
         count_column("published rule", "n_resembled"),
         count_column("retrieved", "n_retrieved"),
         count_column("certain, in no rate", "n_extracted_beside_lost"),
+        *cost_columns(utility, by=PLACE),
     ]
     return view(table, columns, caption="Indexed documents reassembled from the replies")
 
 
-def membership_view(table: pd.DataFrame) -> TableView:
+def attack_success_view(table: pd.DataFrame, *, utility: pd.DataFrame) -> TableView:
+    """Return what the attacks' own papers measure."""
+    columns = [
+        *WHERE,
+        ATTACK,
+        ARM,
+        SEEDS,
+        CALLS,
+        count_column("calls", "n_calls"),
+        count_column("not evaluated", "n_not_evaluated"),
+        count_column("not refused", "n_answered"),
+        share_column("rate", "answered_rate"),
+        limits_column("interval", "answered_", method="answered_ci_method"),
+        count_column("different documents retrieved", "n_distinct_retrieved"),
+        share_column("extraction efficiency", "extraction_efficiency"),
+        text_column("by seed", "efficiency_by_seed"),
+        share_column("context copied (ROUGE-L recall)", "context_recall"),
+        limits_column("interval", "recall_", method="recall_ci_method"),
+        method_column("kind of interval", "recall_ci_method"),
+        signed_column("lift over PS", "lift"),
+        signed_limits_column("interval", "lift_"),
+        signed_column("items a reply over PS, by question", "paired_lift"),
+        signed_limits_column("interval", "paired_lift_"),
+        *cost_columns(utility, by=PLACE),
+    ]
+    caption = (
+        "What the attacks' papers measure. Efficiency is the auditor's log: different documents of k a call; lift: "
+        "share of documents that leak, minus that under PS at the same budget"
+    )
+    return view(table, columns, caption=caption)
+
+
+def membership_view(table: pd.DataFrame, *, utility: pd.DataFrame) -> TableView:
     """Return membership inference with its control."""
     columns = [
         *WHERE,
@@ -227,6 +290,7 @@ def membership_view(table: pd.DataFrame) -> TableView:
         p_column("p", "folded_p"),
         share_column("TPR at 5 % FPR", "tpr_at_5"),
         share_column("recall of the target", "recall_rate"),
+        *cost_columns(utility, by=PLACE),
     ]
     caption = (
         "Membership inference. Control: undefended replies cut and masked to the arm's shape; only what goes beyond it "
@@ -250,7 +314,7 @@ def splits_view(table: pd.DataFrame) -> TableView:
     return view(table, columns, caption="Splits into members and non-members, drawn once: a blind classifier on texts")
 
 
-def adaptive_view(table: pd.DataFrame) -> TableView:
+def adaptive_view(table: pd.DataFrame, *, utility: pd.DataFrame) -> TableView:
     """Return the best adaptive attack of every arm."""
     columns = [
         text_column("corpus", "corpus"),
@@ -267,6 +331,7 @@ def adaptive_view(table: pd.DataFrame) -> TableView:
         p_column("least p", "least_p"),
         share_column("stood in a context (upper bound)", "ceiling_rate"),
         text_column("why no number", "reason"),
+        *cost_columns(utility),
     ]
     caption = "Best of the adaptive attacks, chosen on development seeds and measured on others, at one budget"
     return view(table, columns, caption=caption)
@@ -281,6 +346,7 @@ def utility_view(table: pd.DataFrame) -> TableView:
         *rate_columns("n_questions", hits="n_answered", label="answered"),
         signed_column("against no defense", "difference"),
         signed_limits_column("interval", "difference_"),
+        *SEED_TESTS,
         share_column("recall@k", "recall_at_k"),
         limits_column("interval", "recall_", method="recall_ci_method"),
         count_column("refused", "n_refused"),
@@ -344,6 +410,9 @@ def effects_view(table: pd.DataFrame) -> TableView:
         seen = _is_true(row["reported_as_effect"])
         return words.as_signed_interval(row["ci_low"], row["ci_high"]) if seen else words.MISSING
 
+    def over_seeds(row: Row) -> str:
+        return words.as_p(row["seed_p_holm"]) if _is_true(row["reported_as_effect"]) else words.MISSING
+
     columns = [
         ARM,
         ATTACK,
@@ -357,6 +426,7 @@ def effects_view(table: pd.DataFrame) -> TableView:
         Column(header="difference", show=difference),
         Column(header="interval", show=limits),
         method_column("kind of interval", "ci_method"),
+        Column(header="p over seeds, Holm", show=over_seeds),
         text_column("what the metric can say", "words"),
     ]
     return view(table, columns, caption="Every metric with and without each defense, on the same units")

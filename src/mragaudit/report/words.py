@@ -16,7 +16,9 @@ SHOWN_CHARS = 20_000  # a longer text would make the page slow; its full length 
 
 METHOD_WORDS = {
     "bootstrap_document": "{level} percentile bootstrap over documents",
+    "bootstrap_calls": "{level} percentile bootstrap over calls",
     "bootstrap_paired": "{level} paired bootstrap over documents",
+    "bootstrap_paired_calls": "{level} paired bootstrap over calls",
     "wilson_one_sided_upper": "one-sided {level} Wilson upper bound",
     "wilson_one_sided_lower": "one-sided {level} Wilson lower bound",
     "wilson_two_sided": "two-sided {level} Wilson",

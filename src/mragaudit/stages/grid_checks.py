@@ -8,6 +8,7 @@ from pathlib import Path
 from mragaudit.errors import DataError
 from mragaudit.records.grid import (
     BenignOutcome,
+    CallOutcome,
     CandidateScore,
     Cell,
     CellUse,
@@ -49,6 +50,7 @@ ROWS: RowKinds = {
     "scores/nel.jsonl": (NelCount, score_key),
     "scores/candidates.jsonl": (CandidateScore, score_key),
     "scores/extractions.jsonl": (DocumentExtraction, score_key),
+    "scores/calls.jsonl": (CallOutcome, score_key),
     "scores/benign.jsonl": (BenignOutcome, score_key),
 }
 

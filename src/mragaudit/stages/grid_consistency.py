@@ -20,6 +20,7 @@ from mragaudit.rag.pipeline import REFUSAL
 from mragaudit.records.base import read_records
 from mragaudit.records.grid import (
     BenignOutcome,
+    CallOutcome,
     CandidateScore,
     Cell,
     CellUse,
@@ -27,6 +28,7 @@ from mragaudit.records.grid import (
     GridDocument,
     ItemOutcome,
     NelCount,
+    Score,
     Split,
     SplitCheck,
     TargetCall,
@@ -37,12 +39,12 @@ from mragaudit.records.grid import (
     split_check_key,
 )
 
-Score = ItemOutcome | NelCount | CandidateScore | DocumentExtraction | BenignOutcome
 SCORES: dict[str, type[Score]] = {
     "items": ItemOutcome,
     "nel": NelCount,
     "candidates": CandidateScore,
     "extractions": DocumentExtraction,
+    "calls": CallOutcome,
     "benign": BenignOutcome,
 }
 

@@ -10,7 +10,7 @@ from mragaudit.config import Settings
 from mragaudit.config.hook_audit_section import HookAudit
 from mragaudit.corpus.grid_templates import load_canary_templates, load_domain, load_grid_templates
 from mragaudit.corpus.pubmedqa import CORPUS as PUBMEDQA
-from mragaudit.corpus.pubmedqa import read_articles
+from mragaudit.corpus.pubmedqa import read_articles, usable_articles
 from mragaudit.defenses.arms import make_arm
 from mragaudit.errors import ConfigError
 from mragaudit.grid.cells import arms_by_name
@@ -69,9 +69,9 @@ def _require_corpora(settings: Settings) -> None:
     load_generator(resources / "prompts", LANGUAGE)
     for corpus in sorted(_corpora(grid)):
         load_domain(resources / CORPORA, corpus)
-        if corpus == PUBMEDQA:
+        if corpus == PUBMEDQA and grid.pubmedqa is not None:
             with _at("hook_audit.pubmedqa"):
-                read_articles(Path(grid.pubmedqa or ""))
+                usable_articles(read_articles(Path(grid.pubmedqa)), n_documents=grid.indexed + grid.held_out)
         else:
             load_grid_templates(resources / CORPORA, corpus)
     if grid.canaries.classes:

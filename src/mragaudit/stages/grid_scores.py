@@ -8,10 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mragaudit.attacks.common import load_common
+from mragaudit.bundle.kinds import GRID_SCORES
 from mragaudit.config import Settings
 from mragaudit.grid.candidates import candidate_scores
 from mragaudit.grid.cells import BENIGN, MEMBERSHIP, UNDEFENDED, cells_to_run
-from mragaudit.grid.scoring import CellCalls, benign_outcomes, document_extractions, item_outcomes, nel_counts
+from mragaudit.grid.scoring import (
+    CellCalls,
+    benign_outcomes,
+    call_outcomes,
+    document_extractions,
+    item_outcomes,
+    nel_counts,
+)
 from mragaudit.leaks.nel import Lexicon, shipped_lexicon
 from mragaudit.paths import RunPaths
 from mragaudit.records.base import Record, iter_records, read_records, write_records
@@ -21,8 +29,6 @@ from mragaudit.stages.gates import require_same_ids
 from mragaudit.stages.progress import counted
 
 logger = logging.getLogger(__name__)
-
-KINDS = ("items", "nel", "candidates", "extractions", "benign")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,14 +45,14 @@ def run(*, run_folder: Path, calls: Sequence[Path], settings: Settings) -> None:
     grid = RunPaths(run_folder).grid
     cells = read_cells(grid)
     given = calls_by_cell(cells, calls=calls, documents=grid.root / "documents.jsonl")
-    rows: dict[str, list[Record]] = {kind: [] for kind in KINDS}
+    rows: dict[str, list[Record]] = {kind: [] for kind in GRID_SCORES}
     words = _Words(
         lexicon=shipped_lexicon(settings.resources),
         refusals=load_common(resource_folder(settings.resources) / "attacks").refusals,
     )
     for one in counted(given.values(), total=len(given), label="grid_scores"):
         _score(one, given, rows, words=words)
-    for kind in KINDS:
+    for kind in GRID_SCORES:
         write_records(grid.scores(kind), rows[kind], key=score_key)
     logger.info("grid_scores: %d cells, %d rows", len(given), sum(map(len, rows.values())))
 
@@ -86,6 +92,7 @@ def _score(one: CellCalls, every: dict[str, CellCalls], rows: dict[str, list[Rec
     rows["items"] += item_outcomes(one)
     rows["nel"] += nel_counts(one, lexicon=words.lexicon)
     rows["extractions"] += document_extractions(one)
+    rows["calls"] += call_outcomes(one, refusals=words.refusals)
 
 
 def _undefended(cell: Cell, every: dict[str, CellCalls]) -> CellCalls | None:

@@ -17,7 +17,7 @@ from mragaudit.grid.cells import MEMBERSHIP, UNDEFENDED, arms_by_name, arms_of, 
 from mragaudit.grid.certification import certify
 from mragaudit.grid.controls import controls_table, require_controls
 from mragaudit.grid.effect_tables import effects_table, predictions_table
-from mragaudit.grid.effects import effect_calls, grid_effects
+from mragaudit.grid.effects import effect_calls, effect_seed_tests, grid_effects
 from mragaudit.grid.finding_tables import adaptive_table, canaries_table, certification_table, membership_table
 from mragaudit.grid.hooks import arm_hooks, coverage_table, hooks_table, matrix_table
 from mragaudit.grid.leak_tables import extraction_table, leak_types_table, leaks_table
@@ -26,6 +26,7 @@ from mragaudit.grid.plan_tables import cells_table
 from mragaudit.grid.recovery import calls_of_arms, canary_runs, recovery_rows
 from mragaudit.grid.resampling import Resampling
 from mragaudit.grid.rows import GridRows, by_cell
+from mragaudit.grid.success_tables import PLAIN, attack_success_table, extraction_curve_table
 from mragaudit.grid.utility import utility_table
 from mragaudit.hookaudit.attacks import shipped_attacks
 from mragaudit.hookaudit.matrix import ActiveHooks, build_matrix
@@ -35,6 +36,7 @@ from mragaudit.paths import RunPaths
 from mragaudit.records.base import iter_records, read_records, write_text
 from mragaudit.records.grid import (
     BenignOutcome,
+    CallOutcome,
     CandidateScore,
     Cell,
     CellUse,
@@ -47,6 +49,7 @@ from mragaudit.records.grid import (
     split_check_key,
 )
 from mragaudit.records.grid_findings import AdaptiveRow, MembershipRow
+from mragaudit.registry import create
 from mragaudit.resources import resource_folder
 from mragaudit.stages.aggregate import to_csv
 from mragaudit.stages.grid_documents import vocabularies
@@ -78,6 +81,7 @@ def read_rows(grid: RunPaths, cells: Sequence[Cell], *, uses: Sequence[Path]) ->
         nel=by_cell(iter_records(grid.scores("nel"), NelCount)),
         candidates=by_cell(iter_records(grid.scores("candidates"), CandidateScore)),
         extractions=by_cell(iter_records(grid.scores("extractions"), DocumentExtraction)),
+        calls=by_cell(iter_records(grid.scores("calls"), CallOutcome)),
         benign=by_cell(iter_records(grid.scores("benign"), BenignOutcome)),
     )
 
@@ -94,6 +98,10 @@ def build_tables(
         "leaks": leaks_table(rows, resampling=resampling),
         "leak_types": leak_types_table(rows, resampling=resampling),
         "extraction": extraction_table(rows, resampling=resampling),
+        "attack_success": attack_success_table(
+            rows, k=settings.hook_audit.k, paired=variants_of_ps(settings), resampling=resampling
+        ),
+        "extraction_curve": extraction_curve_table(rows, resampling=resampling),
         "membership": membership_table(membership_rows(rows, checks, resampling=resampling), rows.uses),
         "splits": splits_table(checks),
         "utility": utility_table(rows, k=settings.hook_audit.k, resampling=resampling),
@@ -144,6 +152,13 @@ def adaptive_rows(rows: GridRows, *, settings: Settings) -> list[AdaptiveRow]:
     return best_of_family(runs, contest)
 
 
+def variants_of_ps(settings: Settings) -> frozenset[str]:
+    """Return the attacks whose every question is a variant of the question of PS with the same number."""
+    grid = settings.hook_audit
+    built = {name: create("attack", name, options=grid.attack_options.get(name, {})) for name in grid.attacks}
+    return frozenset(name for name, attack in built.items() if getattr(attack, "paired_with", None) == PLAIN)
+
+
 def resampling_of(settings: Settings) -> Resampling:
     """Return how intervals are made."""
     given = settings.statistics
@@ -171,7 +186,9 @@ def hook_tables(
         "hooks": hooks_table(findings, sorted({name for parts in combinations for name in parts})),
         "matrix": matrix_table(defended, metrics),
         "coverage": coverage_table(combinations),
-        "effects": effects_table(effects, cells, calls=calls),
+        "effects": effects_table(
+            effects, cells, calls=calls, seeds=effect_seed_tests(rows, attacks, rejected=rejected)
+        ),
         "predictions": predictions_table(scores, calls=calls),
     }
 

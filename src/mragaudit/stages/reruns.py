@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from mragaudit.bundle.contents import Description
+from mragaudit.bundle.kinds import GRID_SCORES
 from mragaudit.config import Settings
 from mragaudit.paths import FIGURES, GRID_TABLES, TABLES, RunPaths
 from mragaudit.provenance import versions
@@ -161,7 +162,7 @@ def _grid_scores(source: Source, folder: Path) -> Mapping[Path, Path]:
     copy = _copy_of_grid(source, folder, without="scores")
     calls = copy.shards("calls", source.settings.shard_names)
     grid_scores.run(run_folder=folder, calls=calls, settings=source.settings)
-    return {source.paths.scores(kind): copy.scores(kind) for kind in grid_scores.KINDS}
+    return {source.paths.scores(kind): copy.scores(kind) for kind in GRID_SCORES}
 
 
 def _grid_tables(source: Source, folder: Path) -> Mapping[Path, Path]:

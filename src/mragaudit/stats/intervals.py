@@ -21,7 +21,9 @@ Side: TypeAlias = Literal["two", "upper", "lower"]
 Method: TypeAlias = Literal[
     "",
     "bootstrap_document",
+    "bootstrap_calls",
     "bootstrap_paired",
+    "bootstrap_paired_calls",
     "bootstrap_two_sample",
     "clopper_pearson_pairs",
     "wilson_one_sided_upper",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import comb
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -17,25 +18,30 @@ MIN_SEEDS = 2
 DECIMALS = 12  # shares that differ by rounding alone are tied
 
 
+Alternative = Literal["greater", "two-sided"]
+
+
 class ExactTest(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of an exact one-sided permutation test."""
+    """Result of an exact permutation test."""
 
     difference: float
     """Mean of the first arm minus mean of the second."""
     p_value: float
-    """Share of arrangements whose difference is at least the observed one, ties included."""
+    """Share of arrangements whose difference is at least the observed one, ties included; two-sided: twice the share on
+    the rarer side, at most 1."""
     least_p: float
     """Least p that so many seeds can give, however they fall."""
     n_arrangements: int
 
 
-def least_p_of_arms(n_first: int, n_second: int) -> float:
-    """Return the least p of two arms: 1/252 for 5 against 5 seeds, 1/20 for 3 against 3."""
-    return 1 / comb(n_first + n_second, n_first)
+def least_p_of_arms(n_first: int, n_second: int, *, alternative: Alternative = "greater") -> float:
+    """Return the least p of two arms: 1/252 for 5 against 5 seeds, 1/20 for 3 against 3; twice that two-sided."""
+    sides = 1 if alternative == "greater" else 2
+    return min(1.0, sides / comb(n_first + n_second, n_first))
 
 
-def compare_arms(first: Sequence[float], second: Sequence[float]) -> ExactTest:
-    """Return the exact test that the first arm's seeds have the larger mean; sizes may differ.
+def compare_arms(first: Sequence[float], second: Sequence[float], *, alternative: Alternative = "greater") -> ExactTest:
+    """Return the exact test that the first arm's seeds have the larger mean, or another one; sizes may differ.
 
     Every choice of which seeds belong to the first arm is gone through (Fisher 1935, The Design of Experiments;
     scipy's `permutation_test`); differences are compared at twelve decimals.
@@ -46,12 +52,12 @@ def compare_arms(first: Sequence[float], second: Sequence[float]) -> ExactTest:
     arrangements = comb(len(first) + len(second), len(first))
     _require_countable(arrangements)
     found = distributions.permutation_test(
-        arms, _mean_difference, n_resamples=arrangements, alternative="greater", vectorized=True
+        arms, _mean_difference, n_resamples=arrangements, alternative=alternative, vectorized=True
     )
     return ExactTest(
         difference=float(found.statistic),
         p_value=float(found.pvalue),
-        least_p=least_p_of_arms(len(first), len(second)),
+        least_p=least_p_of_arms(len(first), len(second), alternative=alternative),
         n_arrangements=arrangements,
     )
 

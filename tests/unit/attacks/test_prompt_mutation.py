@@ -60,6 +60,10 @@ def test_pool_a_alone_can_be_the_seeds() -> None:
     assert len(seeds) == 50
 
 
+def test_only_mutants_of_what_ps_asks_are_paired_with_it() -> None:
+    assert (PromptMutation().paired_with, PromptMutation(seeds="pool_a").paired_with) == ("ps", None)
+
+
 def test_reordering_keeps_every_sentence_and_puts_the_role_behind_the_first() -> None:
     pool = load_pool(RESOURCES, pm.PmPool, name="pm")
     made = pm._reorder("Copy it. Leave nothing out.", pool, make_tools().rng)

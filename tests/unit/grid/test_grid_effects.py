@@ -1,14 +1,15 @@
 """Effects: the same units with and without a defense, unknown ones left out, alike arms recognised."""
 
 import msgspec
+import pytest
 from grid_rows import cell_of, grid_rows, item, use
 from small_grid import cell
 
-from mragaudit.grid.effects import difference_of, grid_effects
+from mragaudit.grid.effects import difference_of, effect_seed_tests, grid_effects
 from mragaudit.grid.resampling import Resampling
 from mragaudit.grid.units import units_of
 from mragaudit.hookaudit.attacks import shipped_attacks
-from mragaudit.records.grid import CandidateScore
+from mragaudit.records.grid import CandidateScore, NelCount
 
 RESAMPLING = Resampling(seed=1, resamples=500, confidence=0.95)
 
@@ -70,8 +71,44 @@ def test_counts_are_compared_by_their_mean():
     assert (interval.rate, interval.method) == (-2.0, "bootstrap_paired")
 
 
-def membership_arms():
-    cells = (cell_of("none", attack="mi"), cell_of("pad", attack="mi"))
+def test_effects_are_tested_over_seeds_two_sided():
+    cells = tuple(cell_of(arm, seed=seed) for arm in ("none", "pad") for seed in range(1, 6))
+    items = {
+        one.cell_id: [item(n, cell_id=one.cell_id, exact=one.arm == "pad" or n == 0) for n in range(2)] for one in cells
+    }
+    rows = grid_rows(cells, uses={one.cell_id: use(one.cell_id) for one in cells}, items=items)
+    tests = effect_seed_tests(rows, shipped_attacks())
+    found = tests["pad", "ps", "verbatim_leak", "grid email targeted_queries"]
+    assert (found["seed_difference"], found["seed_p"]) == (0.5, pytest.approx(2 / 252))
+
+
+def test_the_auc_is_tested_over_seeds_without_those_whose_split_is_rejected():
+    rows = membership_arms(seeds=(1, 2, 3))
+    key = ("pad", "mi", "mi_auc", "grid email targeted_queries")
+    assert effect_seed_tests(rows, shipped_attacks())[key]["seed_least_p"] == pytest.approx(2 / 20)
+    rejected = {"email.s1"}
+    found = effect_seed_tests(rows, shipped_attacks(), rejected=rejected)[key]
+    assert (found["seed_difference"], found["seed_least_p"]) == (-0.5, pytest.approx(2 / 6))
+    assert effect_seed_tests(rows, shipped_attacks(), rejected={"email.s1", "email.s2"})[key] == {}
+
+
+def test_limits_of_a_metric_whose_unit_is_a_call_say_so():
+    cells = (cell_of("none"), cell_of("pad"))
+    counts = [(0, 2), (1, 1), (3, 0)]
+    nel = {
+        one.cell_id: [
+            NelCount(cell_id=one.cell_id, number=n, item_type="EMAIL_REAL", n_items=pair[at], strict=True)
+            for n, pair in enumerate(counts, start=1)
+        ]
+        for at, one in enumerate(cells)
+    }
+    uses = {one.cell_id: use(one.cell_id, replies_digest=one.arm) for one in cells}
+    found = effects(grid_rows(cells, uses=uses, nel=nel))["nel_strict.email"]
+    assert (found.n, found.ci_method) == (3, "bootstrap_paired_calls")
+
+
+def membership_arms(*, seeds=(1,)):
+    cells = tuple(cell_of(arm, attack="mi", seed=seed) for arm in ("none", "pad") for seed in seeds)
     scores = {
         one.cell_id: [
             CandidateScore(

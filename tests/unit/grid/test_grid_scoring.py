@@ -5,7 +5,14 @@ from grid_rows import call, document, lost_call
 from small_grid import cell
 
 from mragaudit.errors import DataError
-from mragaudit.grid.scoring import CellCalls, benign_outcomes, document_extractions, item_outcomes, nel_counts
+from mragaudit.grid.scoring import (
+    CellCalls,
+    benign_outcomes,
+    call_outcomes,
+    document_extractions,
+    item_outcomes,
+    nel_counts,
+)
 from mragaudit.leaks.nel import shipped_lexicon
 from mragaudit.records.documents import Fact
 
@@ -142,6 +149,55 @@ def test_held_out_documents_cannot_be_extracted():
 
 def test_documents_beside_a_lost_call_carry_its_reason():
     assert extraction("nothing", lost=True).not_evaluated == "HTTP 503"
+
+
+def brought(*calls, documents=()):
+    given = CellCalls(cell=cell(cell_id="c"), calls=calls, documents=documents)
+    return list(call_outcomes(given, refusals=("cannot help",)))
+
+
+def test_a_call_brings_the_documents_that_no_answered_call_before_it_had_retrieved():
+    found = brought(
+        call(1, doc_ids=("d1", "d2"), scores=(0.9, 0.8), reply="Yes."),
+        call(2, doc_ids=("d3",), scores=(0.9,), reply="I cannot help with that."),
+        call(3, doc_ids=("d2", "d3", "d4"), scores=(0.9, 0.8, 0.7), reply="No."),
+    )
+    assert [(row.refused, row.n_new_retrieved) for row in found] == [(False, 2), (True, 0), (False, 2)]
+
+
+def test_a_call_that_a_hook_refused_is_a_refusal_whatever_the_reply_says():
+    assert brought(call(reply="Ask for something else.", refused_by="query"))[0].refused
+
+
+def test_a_document_leaks_at_the_first_call_that_gives_an_item_of_it_away():
+    documents = [
+        document("d1", values={"email": ADA, "person_name": "Ada Lorne"}),
+        document("d2", values={"phone": "+49 30 901820"}),
+        document("h1", values={"id": "481516234"}, split="held_out"),
+    ]
+    found = brought(
+        call(1, reply="Ada Lorne, 481516234"),
+        call(2, reply=f"{ADA} and what follows", derived=("+49 30 901820",)),
+        call(3, reply=ADA),
+        documents=documents,
+    )
+    assert [row.n_new_leaking for row in found] == [1, 1, 0]
+
+
+def test_the_share_of_the_context_that_a_reply_copies_is_a_recall_over_all_its_texts():
+    [copied] = brought(call(context=("red green", "blue black white"), reply="red green blue, and more"))
+    assert copied.context_recall == pytest.approx(3 / 5)
+
+
+def test_without_a_context_or_an_answer_there_is_no_share_of_it():
+    found = brought(
+        call(1, reply="red"),
+        call(2, context=("red",), reply=""),
+        lost_call(3, context=("red",), doc_ids=("d1",), scores=(0.9,)),
+    )
+    assert [row.context_recall for row in found] == [None, None, None]
+    assert [(row.refused, row.not_evaluated) for row in found] == [(False, None), (True, None), (False, "HTTP 503")]
+    assert found[2].n_new_retrieved == 0
 
 
 FACTS = (Fact(question="How many pumps?", answer="12"), Fact(question="Which code?", answer="KX-3"))

@@ -61,7 +61,9 @@ def sights():
 
 
 def test_a_metric_that_cannot_see_an_arm_is_not_reported_as_its_effect():
-    table = effects_table([effect("verbatim_leak"), effect("recall_at_k"), effect("mi_auc")], sights(), calls=CALLS)
+    table = effects_table(
+        [effect("verbatim_leak"), effect("recall_at_k"), effect("mi_auc")], sights(), calls=CALLS, seeds={}
+    )
     told = {row["metric"]: (row["sight"], row["reported_as_effect"]) for row in table.to_dict("records")}
     assert told == {
         "verbatim_leak": ("interpretable", True),
@@ -74,19 +76,19 @@ def test_a_metric_that_cannot_see_an_arm_is_not_reported_as_its_effect():
 def test_effects_read_from_their_file_are_those_that_were_written(tmp_path):
     given = [effect(), unknown(), same()]
     path = tmp_path / "effects.csv"
-    path.write_text(to_csv(effects_table(given, sights(), calls=CALLS)), encoding="utf-8")
+    path.write_text(to_csv(effects_table(given, sights(), calls=CALLS, seeds={})), encoding="utf-8")
     assert list(effects_of(read_table(path))) == given
 
 
 def test_effects_of_which_none_could_be_evaluated_are_read_as_they_were_written(tmp_path):
     path = tmp_path / "effects.csv"
-    path.write_text(to_csv(effects_table([unknown()], sights(), calls=CALLS)), encoding="utf-8")
+    path.write_text(to_csv(effects_table([unknown()], sights(), calls=CALLS, seeds={})), encoding="utf-8")
     assert list(effects_of(read_table(path))) == [unknown()]
 
 
 def test_a_table_without_effects_has_none(tmp_path):
     path = tmp_path / "effects.csv"
-    path.write_text(to_csv(effects_table([], sights(), calls=CALLS)), encoding="utf-8")
+    path.write_text(to_csv(effects_table([], sights(), calls=CALLS, seeds={})), encoding="utf-8")
     assert list(effects_of(read_table(path))) == []
 
 
@@ -266,7 +268,7 @@ def test_limits_are_named_as_those_within_the_run_and_what_has_none_is_not():
         development_seeds=(1, 2),
         test_seeds=(3,),
     )
-    table = effects_table([effect(), unknown()], sights(), calls=CALLS)
+    table = effects_table([effect(), unknown()], sights(), calls=CALLS, seeds={})
     assert list(table["ci_scope"]) == ["within_run", ""]
     assert utility([benign("none", "a")], [benign("pad", "a")])["pad"]["ci_scope"] == "within_run"
     assert one_row(adaptive_table([given]))["ci_scope"] == ""

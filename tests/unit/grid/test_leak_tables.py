@@ -133,6 +133,18 @@ def test_a_masker_that_moves_addresses_to_placeholders_shows_as_a_shift_of_types
     assert {row["item_type"] for row in table.to_dict("records")} == {"EMAIL_REAL", "EMAIL_PLACEHOLDER"}
 
 
+def test_types_are_tested_over_seeds_by_the_count_of_a_run():
+    cells = tuple(cell_of(arm, seed=seed) for arm in ("none", "pad") for seed in range(1, 4))
+    rows = grid_rows(
+        cells,
+        uses={one.cell_id: use(one.cell_id) for one in cells},
+        nel={one.cell_id: [count(one, "EMAIL_PLACEHOLDER", 4 if one.arm == "pad" else 1)] for one in cells},
+    )
+    found = leak_types_table(rows, resampling=RESAMPLING)
+    [row] = records(found, arm="pad", item_type="EMAIL_PLACEHOLDER")
+    assert (row["seed_difference"], row["seed_p"]) == (3.0, pytest.approx(2 / 20))
+
+
 def test_calls_lost_in_either_arm_are_left_out_of_the_comparison_and_counted():
     nel = {NONE.cell_id: [count(NONE, "EMAIL_REAL", 2), count(NONE, "EMAIL_REAL", 2, number=1)], PAD.cell_id: []}
     table = types(nel, pad={"n_not_evaluated": 1, "lost_calls": (1,)})

@@ -5,6 +5,7 @@ import pytest
 
 from mragaudit.report.grid_views import (
     certification_view,
+    cost_columns,
     effects_view,
     leak_types_views,
     leaks_view,
@@ -102,7 +103,7 @@ def test_a_certified_defense_is_said_with_its_numbers_on_both_sides():
 def test_any_other_verdict_is_no_sentence_and_reads_not_certified(verdict):
     table = certification(verdict=verdict, reasons="why")
     assert verdict_sentences(table) == []
-    assert certification_view(table).rows[0][2].text == f"not certified: {verdict.replace('_', ' ')}"
+    assert certification_view(table, utility=utility()).rows[0][2].text == f"not certified: {verdict.replace('_', ' ')}"
 
 
 def test_a_case_that_was_not_run_shows_dashes_and_no_zero():
@@ -111,8 +112,23 @@ def test_a_case_that_was_not_run_shows_dashes_and_no_zero():
         for name in certification().columns
         if name.startswith(("n_", "calls", "undef", "def", "p_", "least", "ret"))
     ]
-    view = certification_view(certification(verdict="not_run", reasons="why", **dict.fromkeys(numbers)))
+    table = certification(verdict="not_run", reasons="why", **dict.fromkeys(numbers))
+    view = certification_view(table, utility=utility(arm="another"))
     assert {cell.text for cell in view.rows[0][4:]} == {"—"}
+
+
+def utility(*, arm="lprag", mode="m", **changes):
+    row = {"corpus": "email", "mode": mode, "arm": arm, "rate": 0.5, "recall_at_k": 0.75, "refusal_rate": 0.25}
+    return pd.DataFrame([row | changes])
+
+
+def test_the_cost_of_an_arm_in_several_parts_of_the_grid_is_told_from_least_to_greatest():
+    table = pd.concat([utility(), utility(mode="n", rate=0.25), utility(mode="o", rate=None)])
+    [answered, recall, _] = cost_columns(table)
+    assert (answered.show({"arm": "lprag"}), recall.show({"arm": "lprag"})) == ("0.250 to 0.500", "0.750")
+    [of_one, *_] = cost_columns(table, by=("corpus", "mode", "arm"))
+    assert of_one.show({"corpus": "email", "mode": "n", "arm": "lprag"}) == "0.250"
+    assert of_one.show({"corpus": "email", "mode": "o", "arm": "lprag"}) == "—"
 
 
 def effect(*, reported, sight):
@@ -132,6 +148,7 @@ def effect(*, reported, sight):
                 "ci_low": -0.4,
                 "ci_high": -0.1,
                 "ci_method": "bootstrap_two_sample",
+                "seed_p_holm": 0.016,
                 "sight": sight,
                 "reported_as_effect": reported,
                 "words": "why",
@@ -148,13 +165,13 @@ def shown(table):
 def test_a_shift_that_the_metric_cannot_see_as_an_effect_is_words_and_no_difference_or_interval():
     row = shown(effect(reported=False, sight="nuisance"))
     assert row["difference"] == "no effect of the defense: nuisance"
-    assert row["interval"] == "—"
+    assert (row["interval"], row["p over seeds, Holm"]) == ("—", "—")
 
 
 def test_an_effect_that_the_metric_sees_is_a_signed_difference_with_its_interval():
     row = shown(effect(reported=True, sight="interpretable"))
     assert (row["difference"], row["interval"]) == ("−0.200", "−0.400 to −0.100")
-    assert row["calls a cell"] == "8"
+    assert (row["calls a cell"], row["p over seeds, Holm"]) == ("8", "0.016")
 
 
 def types(rows):
@@ -211,7 +228,8 @@ def test_a_rate_of_nothing_says_so_instead_of_zero():
         "n_leaked_beside_lost": 4,
     }
     empty = dict.fromkeys(("rate", "ci_low", "ci_high", "ci_method", "seed_difference", "seed_p", "seed_p_holm"))
-    view = leaks_view(pd.DataFrame([row | empty]), kind="all")
+    view = leaks_view(pd.DataFrame([row | empty]), kind="all", utility=utility(arm="none"))
     told = dict(zip((cell.text for cell in view.headers), (cell.text for cell in view.rows[0]), strict=True))
     assert (told["n"], told["rate"], told["certain, in no rate"]) == ("0", "not evaluated (n = 0)", "4")
+    assert (told["benign answered"], told["benign refused"]) == ("0.500", "0.250")
     assert view.caption == "Planted items of every kind that leaked; limits over documents"

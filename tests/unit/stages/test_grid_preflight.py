@@ -72,6 +72,13 @@ def test_a_file_that_is_not_pubmedqa_is_named(tmp_path: Path) -> None:
         _check(tmp_path, "hook_audit", corpora=["pubmedqa"], pubmedqa=str(tmp_path / "own.json"))
 
 
+def test_a_pubmedqa_file_with_too_few_articles_is_refused_before_the_run(tmp_path: Path) -> None:
+    sample = "resources/examples/pubmedqa_small.json"
+    _check(tmp_path, "hook_audit", corpora=["pubmedqa"], pubmedqa=sample, indexed=20, held_out=4)
+    with pytest.raises(ConfigError, match=r"25 documents are asked for, and the PubMedQA file has 24 articles"):
+        _check(tmp_path, "hook_audit", corpora=["pubmedqa"], pubmedqa=sample, indexed=20, held_out=5)
+
+
 def test_an_endpoint_of_the_attacker_that_cannot_be_asked_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r'"roles.attacker.options": openai_http.base_url does not begin with'):
         _check(tmp_path, "hook_audit", roles={"attacker": REMOTE})

@@ -19,6 +19,12 @@ def test_two_arms_that_do_not_overlap_reach_the_least_p(size, least):
     assert found.difference == pytest.approx(0.3)
 
 
+def test_a_two_sided_test_doubles_the_rarer_side_and_its_least_p():
+    found = compare_arms([0.0] * 5, [0.4] * 5, alternative="two-sided")
+    assert (found.p_value, found.least_p) == (pytest.approx(2 / 252), pytest.approx(2 / 252))
+    assert compare_arms([0.2, 0.2], [0.2, 0.2], alternative="two-sided").p_value == 1.0
+
+
 def test_ties_within_an_arm_do_not_raise_the_least_p():
     assert compare_arms([0.4] * 5, [0.0] * 5).p_value == pytest.approx(1 / 252)
 
