@@ -10,6 +10,7 @@ from functools import cached_property
 from mragaudit.hookaudit.source import SourceFile, SourceTree
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
+FILLS = frozenset("add append appendleft extend insert setdefault update".split())
 READS = frozenset("get keys values items copy".split())
 PLAIN_BASES = frozenset(
     "object ABC Protocol Generic NamedTuple TypedDict BaseModel BaseSettings Enum str int float dict list".split()
@@ -100,6 +101,17 @@ class Module:
             for part in parts
             if isinstance(part.value, ast.Name)
             and (part.attr not in READS if isinstance(part, ast.Attribute) else not isinstance(part.ctx, ast.Load))
+        )
+
+    @cached_property
+    def filled(self) -> frozenset[str]:
+        """Containers, as the code names them, that some code of the module puts something into."""
+        parts = (part for part in ast.walk(self.source.tree) if isinstance(part, ast.Subscript | ast.Attribute))
+        return frozenset(
+            ast.unparse(part.value)
+            for part in parts
+            if isinstance(part.value, ast.Name | ast.Attribute)
+            and (part.attr in FILLS if isinstance(part, ast.Attribute) else isinstance(part.ctx, ast.Store))
         )
 
     def exports(self, name: str) -> bool:

@@ -90,8 +90,8 @@ class Access(Operators):
             case Choice():
                 results = [self.attribute(item, name, node=node, spot=spot) for item in owner.values]
                 return self.merged(results)
-            case Const() if name == "value" and not _is_method_name(name, node):
-                return owner  # a member of an enumeration stands for its value
+            case Const() if name in {"value", "major", "minor"} and not _is_method_name(name, node):
+                return _of_constant(owner, name)
             case Changed() | Unknown() if not _is_method_name(name, node):
                 return owner
             case Opaque(settled=True) if not _is_method_name(name, node):
@@ -304,6 +304,13 @@ class Access(Operators):
 def _is_method_name(name: str, node: ast.AST) -> bool:
     """Return whether an attribute is being called."""
     return isinstance(node, ast.Call) or name.startswith("__")
+
+
+def _of_constant(owner: Const, name: str) -> Const:
+    """Return a part of a version; a member of an enumeration stands for its value."""
+    if isinstance(owner.value, tuple) and name != "value":
+        return Const(owner.value[name == "minor"], owner.flags)
+    return owner
 
 
 def _bound(value: Value, written: ast.expr | None, at: int | None) -> Any:

@@ -173,10 +173,17 @@ class Bindings(Expressions):
         if isinstance(value, ast.Call) and spot.frame.cls is not None:
             name = describe(value.func).rsplit(".", 1)[-1]
             if name == "auto":
-                return Const(f"auto {value.lineno}")
+                return self._automatic(value, spot.frame.cls)
             if name in {"field", "Field", "ib", "attrib", "PrivateAttr"}:
                 return self._declared_default(value, spot)
         return self.evaluate(value, spot)
+
+    def _automatic(self, value: ast.Call, info: ClassInfo) -> Const:
+        """Return a member's value that nobody chose: a bit of its own in a flag enumeration, else one of its own."""
+        if not any(str(entry).endswith("Flag") for entry in self.project.order(info)[1:]):
+            return Const(f"auto {value.lineno}")
+        calls = [part.lineno for node in info.node.body for part in ast.walk(node) if isinstance(part, ast.Call)]
+        return Const(1 << sorted(calls).index(value.lineno))
 
     def _declared_default(self, call: ast.Call, spot: Spot) -> Value:
         given = {keyword.arg: keyword.value for keyword in call.keywords}

@@ -12,6 +12,7 @@ from mragaudit.hookaudit.interpreter.machine import CallArgs, Spot
 from mragaudit.hookaudit.interpreter.outside import OutsideCalls
 from mragaudit.hookaudit.interpreter.state import Clone, Instance, Seq, settle
 from mragaudit.hookaudit.interpreter.values import (
+    NO_FLAGS,
     Bound,
     Changed,
     Choice,
@@ -105,6 +106,15 @@ class Functions(OutsideCalls):
             return copy
         inner = self.segments(base, spot) or ()
         return self.new_list((*inner, *extra), spot, kind="dict")
+
+    def _set(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
+        """Return a set: of constants as a container of them, else what is computed from its elements."""
+        source = args.get(0)
+        known = [] if source is None else self.constants(source, spot)
+        if known is None:
+            return self._computed("set", args, node=node, spot=spot)
+        distinct = tuple(One(Const(value)) for value in dict.fromkeys(known))
+        return with_flags(self.new_list(distinct, spot, kind="set"), flags_of(source) if source else NO_FLAGS)
 
     def _len(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         value = args.get(0) or Opaque()
@@ -344,6 +354,18 @@ class Functions(OutsideCalls):
                 return subject
         return self.changed(f"`{describe(node)}`", node, spot)
 
+    def _split_by(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
+        given, text = args.get(0, "pattern"), args.get(1, "string") or Opaque()
+        pattern = given.value if isinstance(given, Const) else given.pattern if isinstance(given, Opaque) else None
+        return self.split_text(pattern, text, node, spot)
+
+    def split_text(self, pattern: Any, text: Value, node: ast.AST, spot: Spot) -> Value:
+        """Return what a pattern's `split` does: pieces without a gap where one group is around all that it matches."""
+        subject = settle(text, spot.state)
+        if isinstance(subject, Same | Part) and isinstance(pattern, str) and ONE_GROUP.fullmatch(pattern):
+            return Part(subject, ("split", ""))
+        return self._computed("re.split", CallArgs((text,)), node=node, spot=spot)
+
     def _compile(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         flags = frozenset().union(*map(flags_of, args.all()))
         given = args.get(0, "pattern")
@@ -353,6 +375,7 @@ class Functions(OutsideCalls):
         return Opaque("a pattern", flags, truthy=True, kind="re.Pattern", pattern=text)
 
 
+ONE_GROUP = re.compile(r"\((?!\?)(?:[^()\\]|\\.)*\)")  # around everything
 NEVER_MATCHING = frozenset(("(?!)", "$^", "a^", "x^", ".^", "$.", "$a", "$x", r"\Z\A", r"\b\B"))
 
 
@@ -363,7 +386,7 @@ def puts_back(pattern: Any, replacement: Any) -> bool:
     if not isinstance(pattern, str) or not isinstance(replacement, str):
         return False
     if replacement in {r"\1", r"\g<1>"}:
-        return re.fullmatch(r"\((?!\?)(?:[^()\\]|\\.)*\)", pattern) is not None  # one group around everything
+        return ONE_GROUP.fullmatch(pattern) is not None
     return bool(pattern) and pattern == replacement and not re.search(r"[][.^$*+?{}|()\\]", pattern)
 
 

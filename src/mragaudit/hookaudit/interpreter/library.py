@@ -26,6 +26,7 @@ from mragaudit.hookaudit.interpreter.values import (
     Same,
     Unknown,
     Value,
+    describe,
     flags_of,
     is_subject,
 )
@@ -110,6 +111,8 @@ class Library(Methods):
             return self._in_thread(name, args, node=node, spot=spot)
         if name in ROUND_TRIPS and isinstance(first, Part) and first.step == ("encoded", ROUND_TRIPS[name]):
             return self.shallow_copy(first.owner, spot, deep=True)
+        if name in ROUND_TRIPS and first is not None and isinstance(settle(first, spot.state), Changed):
+            return self.changed(f"`{describe(node)}` reads what was changed", node, spot)
         if name in ROUND_TRIPS.values() and isinstance(first, Same | Part):
             return Part(first, ("encoded", name))
         package = name.split(".", 1)[0]
@@ -169,6 +172,8 @@ _FUNCTIONS: dict[str, _Function] = {
     "str": Library._str,
     "dict": Library._dict_call,
     "len": Library._len,
+    "set": Library._set,
+    "frozenset": Library._set,
     "any": Library._any,
     "all": Library._any,
     "enumerate": Library._enumerate,
@@ -194,9 +199,10 @@ _FUNCTIONS: dict[str, _Function] = {
     "staticmethod": Library._static,
     "classmethod": Library._class_method,
     "property": Library._property,
-    "dataclasses.replace": Library._replace,
+    **dict.fromkeys(("dataclasses.replace", "copy.replace", "attrs.evolve", "attr.evolve"), Library._replace),
     "os.getenv": Library._environment,
     "os.environ.get": Library._environment,
     "re.sub": Library._substitute,
+    "re.split": Library._split_by,
     "re.compile": Library._compile,
 }

@@ -153,6 +153,8 @@ class Methods(Functions):
             )
         if owner.kind == "re.Pattern" and name == "sub":
             return self._sub(args, pattern=owner.pattern, node=node, spot=spot)
+        if owner.kind == "re.Pattern" and name == "split" and values:
+            return self.split_text(owner.pattern, values[0], node, spot)
         if owner.kind == "re.Pattern":
             return self._derived(f"`{describe(node)}`", values, node=node, spot=spot)
         if owner.kind.startswith(("logging.", "structlog", "loguru")) or name in QUIET_METHODS:
@@ -386,6 +388,9 @@ class Methods(Functions):
             return owner.owner if same else self.changed(f"`{describe(node)}`", node, spot)
         return owner
 
+    def _record_replace(self, owner: Same | Part, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
+        return self._replace(CallArgs((owner,), args.keywords), node, spot)
+
     def _text_get(self, owner: Same | Part, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         return self.item(owner, args.get(0) or Opaque(), node=node, spot=spot)
 
@@ -441,4 +446,5 @@ _SUBJECT_METHODS: dict[str, _SubjectMethod] = {
     "encode": Methods._text_encode,
     "decode": Methods._text_decode,
     "get": Methods._text_get,
+    "_replace": Methods._record_replace,
 }

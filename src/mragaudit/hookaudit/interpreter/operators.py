@@ -96,6 +96,8 @@ class Operators(Iteration):
 
     def _compare(self, node: ast.Compare, spot: Spot) -> Value:
         values = [self.evaluate(part, spot) for part in (node.left, *node.comparators)]
+        if isinstance(values[0], Const) and isinstance(values[0].value, tuple):  # a version
+            values = [self._as_constant(value, spot) for value in values]
         outcomes = [
             self._compare_two(left, right, operation=operation, node=node, spot=spot)
             for left, right, operation in zip(values, values[1:], node.ops, strict=False)
@@ -109,6 +111,11 @@ class Operators(Iteration):
             return Const(True, flags)
         return self._derived("a test of it", values, node=node, spot=spot)
 
+    def _as_constant(self, value: Value, spot: Spot) -> Value:
+        """Return a tuple of constants as a constant."""
+        items = self.constants(value, spot) if isinstance(value, Tup) else None
+        return value if items is None else Const(tuple(items), flags_of(value))
+
     def _compare_two(self, left: Value, right: Value, *, operation: ast.cmpop, node: ast.Compare, spot: Spot) -> Value:
         flags = flags_of(left) | flags_of(right)
         for key in flags & self.notes.settings.keys():
@@ -120,10 +127,12 @@ class Operators(Iteration):
             try:
                 return Const(bool(COMPARE[type(operation)](left.value, right.value)), flags)
             except TypeError:
-                return Opaque("a comparison", flags)
+                return _compare_bits(left.value, right.value, operation, flags)
         members = self.constants(right, spot)
-        if isinstance(left, Const) and members is not None and isinstance(operation, ast.In | ast.NotIn):
-            return Const((left.value in members) is isinstance(operation, ast.In), flags)
+        if members is not None and isinstance(operation, ast.In | ast.NotIn):
+            found = self._is_member(left, members, node=node, spot=spot)
+            if found is not None:
+                return Const(found is isinstance(operation, ast.In), flags)
         if isinstance(operation, ast.Is | ast.IsNot | ast.Eq | ast.NotEq):
             equal = self._equal(left, right, spot)
             if equal is not None:
@@ -138,6 +147,16 @@ class Operators(Iteration):
         if any(isinstance(value, View) and value.how == "length" for value in (left, right)):
             return self.changed("a test of its length", node, spot)
         return self._derived("a test of it", [left, right], node=node, spot=spot)
+
+    def _is_member(self, value: Value, members: list[Any], *, node: ast.Compare, spot: Spot) -> bool | None:
+        """Return whether a value is among constants, where that can be told: a constant, or anything among none."""
+        if isinstance(value, Const):
+            return value.value in members
+        return False if not members and not self._is_filled(node, spot) else None
+
+    def _is_filled(self, node: ast.Compare, spot: Spot) -> bool:
+        """Return whether a container that is empty now is one that some code puts something into: a cache."""
+        return any(describe(part) in spot.frame.module.filled for part in node.comparators)
 
     def _compare_unit(self, bound: Const, operation: ast.cmpop) -> Value:
         """Compare a random number from 0 up to 1 with a bound."""
@@ -167,6 +186,8 @@ class Operators(Iteration):
                     return False
                 if other.value is None and isinstance(value, Func | ClassRef | Bound | Ref | Tup | ModuleRef | Partial):
                     return False
+            if isinstance(value, Opaque) and value.truthy and isinstance(other, Const) and not other.value:
+                return False
             if isinstance(value, Same) and self.constants(other, spot) == []:
                 return False
             if isinstance(value, Same) and isinstance(other, Const) and self._is_other_type(value, other):
@@ -348,6 +369,13 @@ def _without_seams(pieces: list[Segment]) -> list[Segment]:
         else:
             joined.append(piece)
     return joined
+
+
+def _compare_bits(left: Any, right: Any, operation: ast.cmpop, flags: frozenset[str]) -> Value:
+    """Return whether a member of a flag enumeration is in a combination of such members."""
+    if isinstance(operation, ast.In | ast.NotIn) and isinstance(left, int) and isinstance(right, int):
+        return Const((left & right == left) is isinstance(operation, ast.In), flags)
+    return Opaque("a comparison", flags)
 
 
 def _compare_infinite(left: Value, right: Value, operation: ast.cmpop) -> bool | None:

@@ -30,6 +30,7 @@ from mragaudit.hookaudit.interpreter.values import (
 from mragaudit.hookaudit.symbols import Definition
 
 VALIDATION = frozenset({"TypeError", "NotImplementedError"})
+CHECKS_OF_KIND = frozenset("len isinstance issubclass type callable hasattr all any bool str".split())
 
 
 class Interpreter(Handlers):
@@ -161,8 +162,15 @@ class Interpreter(Handlers):
         return Flow(nexts=[spot.state])
 
     def _assert(self, node: ast.Assert, spot: Spot) -> Flow:
-        self.evaluate(node.test, spot)
-        return Flow(nexts=[spot.state])
+        """Run an assertion; one that looks at what the input holds, and not only at its kind or size, refuses some."""
+        chosen, flags = self.test(node.test, spot)
+        if chosen is True or (chosen is False and flags):
+            return Flow(nexts=[spot.state])
+        refused = spot.state.fork()
+        refused.guarded = refused.guarded or self._looks_at_subject(node.test, spot)
+        if chosen is False or (_asks_for_content(node.test) and refused.guarded):
+            self.sinks[-1].append(Raised("AssertionError", refused, node.lineno, spot.frame.module.source.file))
+        return Flow(nexts=[] if chosen is False else [self.narrowed(node.test, spot, chosen=True).state])
 
     def _raise(self, node: ast.Raise, spot: Spot) -> Flow:
         value = self.evaluate(node.exc, spot) if node.exc else Opaque()
@@ -221,6 +229,15 @@ class Interpreter(Handlers):
         finally:
             self.sinks = sinks
             self.notes.risks = risks
+
+
+def _asks_for_content(test: ast.expr) -> bool:
+    """Return whether a test looks inside a value: by membership, or by a call that is no check of kind."""
+    return any(
+        (isinstance(part, ast.Compare) and any(isinstance(op, ast.In | ast.NotIn) for op in part.ops))
+        or (isinstance(part, ast.Call) and describe(part.func) not in CHECKS_OF_KIND)
+        for part in ast.walk(test)
+    )
 
 
 def _is_never_read(node: ast.Assign, frame: Frame) -> bool:

@@ -27,6 +27,7 @@ from mragaudit.hookaudit.interpreter.values import (
     Same,
     Text,
     Tup,
+    Unknown,
     Value,
     View,
     flags_of,
@@ -133,9 +134,31 @@ class Truth(Machine):
             case ast.Compare(left=ast.Name(id=name), ops=[ast.Is() | ast.IsNot()], comparators=[ast.Constant(None)]):
                 is_none = isinstance(test.ops[0], ast.Is) is chosen
                 self._narrow_name(name, spot, keep=lambda value: _is_none(value) is is_none)
+            case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq()], comparators=[right]):
+                if isinstance(test.ops[0], ast.Eq) is chosen:
+                    self._narrow_equal(left, right, spot)
+            case ast.BoolOp() if (part := self._deciding_part(test, spot)) is not None:
+                return self.narrowed(part, spot, chosen=chosen)
             case _:
                 pass
         return spot
+
+    def _deciding_part(self, test: ast.BoolOp, spot: Spot) -> ast.expr | None:
+        """Return the one part of `and` or `or` that says which way it went, where the others are known."""
+        neutral = isinstance(test.op, ast.And)
+        aside = Spot(spot.frame, spot.state.fork())
+        open_parts = [part for part in test.values if self.test(part, aside)[0] is not neutral]
+        return open_parts[0] if len(open_parts) == 1 else None
+
+    def _narrow_equal(self, left: ast.expr, right: ast.expr, spot: Spot) -> None:
+        """Note that a text which was found to equal the subject is the subject."""
+        if not self.text_subject or not isinstance(left, ast.Name) or not isinstance(right, ast.Name):
+            return
+        names = spot.state.names(spot.frame.number)
+        for name, other in ((left.id, right.id), (right.id, left.id)):
+            value, same = names.get(name), names.get(other)
+            if isinstance(value, Changed | Unknown) and isinstance(same, Same):
+                spot.state.own(spot.frame.number)[name] = same
 
     def _narrow_name(self, name: str, spot: Spot, *, keep: Callable[[Value], bool]) -> None:
         value = spot.state.names(spot.frame.number).get(name)

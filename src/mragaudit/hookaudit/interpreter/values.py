@@ -286,6 +286,7 @@ CONSTANTS: dict[str, Any] = {
     "math.pi": math.pi,
     "math.e": math.e,
     "sys.maxsize": sys.maxsize,
+    "sys.version_info": tuple(sys.version_info[:3]),
     **{f"string.{name}": getattr(string, name) for name in ("digits", "ascii_letters", "punctuation", "whitespace")},
 }
 
