@@ -36,10 +36,10 @@ class Finding:
         return self.other is not None and self.other.notes.fail_open_line is not None
 
 
-def explore(base: Outcome, run: Callable[[dict[str, Value]], Outcome]) -> Finding:
+def explore(base: Outcome, run: Callable[[dict[str, Value]], Outcome], assumed: dict[str, Value]) -> Finding:
     """Try other values of the settings that decided; a second one where the first leads to it."""
     runs = 0
-    pending: list[tuple[dict[str, Value], Outcome]] = [({}, base)]
+    pending: list[tuple[dict[str, Value], Outcome]] = [(assumed, base)]
     steps = base.notes.steps
     if base.evidence == OWN_SOURCE:
         return Finding(status=base.status)

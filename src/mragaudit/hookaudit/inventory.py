@@ -10,8 +10,9 @@ import msgspec
 from mragaudit.errors import DataError, did_you_mean
 from mragaudit.hookaudit.judgement import judge
 from mragaudit.hookaudit.maps import HookMap, find_targets, shipped_maps
+from mragaudit.hookaudit.runs import live_class
 from mragaudit.hookaudit.source import Problem, SourceFile, SourceTree, load_tree, parse_source
-from mragaudit.hookaudit.symbols import Project
+from mragaudit.hookaudit.symbols import ClassInfo, Project
 from mragaudit.hookaudit.verdicts import HookSpec, HookVerdict, Status, Target
 
 STATUSES: tuple[Status, ...] = ("active", "inactive", "conditional", "unknown")
@@ -79,11 +80,25 @@ def audit_source(
     files = [_parsed(text, name) for name, text in texts.items()]
     project = Project(SourceTree(root=Path(), files=tuple(files), problems=()))
     module = project.modules[0]
-    classes = {info.name: info for info in module.classes}
-    if class_name is not None and class_name not in classes:
-        raise DataError(f'class "{class_name}" is not in the source; {did_you_mean(class_name, classes)}')
-    info = classes[class_name] if class_name is not None else None
-    return [judge(project, Target(module=module, cls=info, spec=_spec_for(name, spec))) for name in hooks]
+    if class_name is None:
+        return [judge(project, Target(module=module, cls=None, spec=_spec_for(name, spec))) for name in hooks]
+    names = {info.name for info in module.classes}
+    if class_name not in names:
+        raise DataError(f'class "{class_name}" is not in the source; {did_you_mean(class_name, names)}')
+    defined = [info for info in module.classes if info.name == class_name]
+    live = live_class(project, module, class_name) if len(defined) > 1 else defined[0]
+    infos = [live] if live in defined else defined
+    return [_judge_any(project, infos, _spec_for(name, spec)) for name in hooks]
+
+
+def _judge_any(project: Project, infos: list[ClassInfo], spec: HookSpec) -> HookVerdict:
+    """Return the verdict on a class of which several definitions may hold: unknown where they differ."""
+    verdicts = [judge(project, Target(module=info.module, cls=info, spec=spec)) for info in infos]
+    if len({(verdict.status, verdict.default) for verdict in verdicts}) == 1:
+        return verdicts[-1]
+    lines = ", ".join(str(info.node.lineno) for info in infos)
+    evidence = f"is defined more than once (lines {lines}), and the source does not tell which definition holds"
+    return msgspec.structs.replace(verdicts[-1], status="unknown", default=None, kind=None, evidence=evidence)
 
 
 def _parsed(text: str, name: str) -> SourceFile:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from dataclasses import replace
 
 from mragaudit.hookaudit.exploration import explore
 from mragaudit.hookaudit.interpreter.values import Value
@@ -20,8 +22,8 @@ def judge(project: Project, target: Target) -> HookVerdict:
     def run(assume: dict[str, Value]) -> Outcome:
         return run_hook(project, target, node=node, assume=assume)
 
-    base = run({})
-    found = explore(base, run)
+    base, left = later_call(run({}), run)
+    found = explore(base, run, left)
     place = node or (target.cls.node if target.cls else None)
     module = owner.module if owner else target.module
     kind = kind_of_inaction(base, node=node, module=module, inherited=owner is not target.cls)
@@ -44,6 +46,15 @@ def judge(project: Project, target: Target) -> HookVerdict:
         subject=spec.subject,
         output_key=spec.output_key,
     )
+
+
+def later_call(first: Outcome, run: Callable[[dict[str, Value]], Outcome]) -> tuple[Outcome, dict[str, Value]]:
+    """Return the outcome of a later call, and the settings as it finds them, where only that acts."""
+    if first.status == "inactive" and first.left:
+        later = run(first.left)
+        if later.status != "inactive":
+            return replace(later, evidence=f"in a later call: {later.evidence}"), first.left
+    return first, {}
 
 
 def definition_of(project: Project, target: Target) -> tuple[ast.AST | None, ClassInfo | None]:

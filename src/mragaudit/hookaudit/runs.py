@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mragaudit.hookaudit.classification import classify
 from mragaudit.hookaudit.interpreter.expressions import defaults_of
 from mragaudit.hookaudit.interpreter.machine import Abrupt, CallArgs, GiveUp, Notes, Spot
-from mragaudit.hookaudit.interpreter.state import Instance, State
+from mragaudit.hookaudit.interpreter.state import HeapObject, Instance, State
 from mragaudit.hookaudit.interpreter.statements import VALIDATION, Interpreter
 from mragaudit.hookaudit.interpreter.values import (
     Bound,
     Choice,
+    ClassRef,
     Const,
     Func,
     Opaque,
     Partial,
+    Ref,
     Same,
     Unknown,
     Value,
     Wrapped,
+    flags_of,
+    is_subject,
 )
-from mragaudit.hookaudit.symbols import Definition, Project
+from mragaudit.hookaudit.symbols import ClassInfo, Definition, Module, Project
 from mragaudit.hookaudit.verdicts import Plain, Target
 
 
@@ -35,6 +39,8 @@ class Outcome:
     evidence: str
     notes: Notes
     raises: str = ""
+    left: dict[str, Value] = field(default_factory=dict)
+    """Settings as the hook leaves them for its next call, where it writes to what decided."""
 
 
 def run_hook(project: Project, target: Target, *, node: ast.AST | None, assume: dict[str, Value]) -> Outcome:
@@ -53,7 +59,7 @@ def run_hook(project: Project, target: Target, *, node: ast.AST | None, assume: 
     )
     spot = Spot(machine.module_frame(target.module), State())
     try:
-        value = _call_hook(machine, target, node=node, spot=spot)
+        value, left = _call_hook(machine, target, node=node, spot=spot)
         status, evidence = classify(value, spot.state, spec=spec, notes=machine.notes)
     except Abrupt:
         return _never_returns(machine)
@@ -66,23 +72,34 @@ def run_hook(project: Project, target: Target, *, node: ast.AST | None, assume: 
     refusal = _refusal(machine)
     if refusal and status != "active":
         return Outcome(status="active", value=value, evidence=refusal, notes=machine.notes)
-    return Outcome(status=status, value=value, evidence=evidence, notes=machine.notes)
+    return Outcome(status=status, value=value, evidence=evidence, notes=machine.notes, left=left)
+
+
+def live_class(project: Project, module: Module, name: str) -> ClassInfo | None:
+    """Return which of several definitions of a class holds once the module is imported; None where that is open."""
+    machine = Interpreter(project)
+    found = machine.lookup(name, Spot(machine.module_frame(module), State()))
+    return found.info if isinstance(found, ClassRef) else None
 
 
 def _undecided(reason: str, machine: Interpreter) -> Outcome:
     return Outcome(status="unknown", value=Unknown(reason), evidence=reason, notes=machine.notes)
 
 
-def _call_hook(machine: Interpreter, target: Target, *, node: ast.AST | None, spot: Spot) -> Value:
+def _call_hook(
+    machine: Interpreter, target: Target, *, node: ast.AST | None, spot: Spot
+) -> tuple[Value, dict[str, Value]]:
+    """Return the hook's answer, and the settings as it leaves them."""
     spec = target.spec
     place = node or ast.Pass()
+    made: Ref | None = None
     if target.cls is None:
         func = machine.lookup(spec.method, spot)
     else:
         machine.setting_up += 1
         info = machine.made_class(target.cls, spot)
         machine.setting_up -= 1
-        ref = machine.default_instance(info, node=info.node, spot=spot)
+        made = ref = machine.default_instance(info, node=info.node, spot=spot)
         thing = spot.state.heap[ref.name]
         if not isinstance(thing, Instance):
             raise GiveUp("its class makes no ordinary object")
@@ -93,7 +110,29 @@ def _call_hook(machine: Interpreter, target: Target, *, node: ast.AST | None, sp
     signature = _signature(func, node, target)
     args = _arguments(machine, signature, target=target, spot=spot)
     machine.begin_hook(node)
-    return machine.call(func, args, node=place, spot=spot)
+    before = spot.state.heap[made.name] if made else None
+    value = machine.call(func, args, node=place, spot=spot)
+    return value, _left_behind(machine, before, spot.state.heap.get(made.name) if made else None)
+
+
+def _left_behind(machine: Interpreter, before: HeapObject | None, after: HeapObject | None) -> dict[str, Value]:
+    """Return the settings that the hook wrote to: a switch as it stands then, else anything, as after many calls."""
+    if not isinstance(before, Instance) or not isinstance(after, Instance):
+        return {}
+    left: dict[str, Value] = {}
+    for name, value in after.attributes.items():
+        old = before.attributes.get(name)
+        keys = flags_of(old) if old is not None else frozenset()
+        key = next(iter(keys or {f"attr:{after.cls.module.name}.{after.cls.name}.{name}"}))
+        setting = machine.notes.settings.get(key)
+        if value == old or setting is None or not setting.decided or not isinstance(setting.default, Const):
+            continue
+        if isinstance(value, Const) and isinstance(value.value, bool | str | None):
+            if value.value != setting.default.value:
+                left[key] = Const(value.value, frozenset({key}))
+        elif isinstance(value, Const | Choice | Opaque) and not is_subject(value):
+            left[key] = Opaque(f"what earlier calls leave in `{setting.text}`", frozenset({key}), settled=True)
+    return left
 
 
 def _signature(func: Value, node: ast.AST | None, target: Target) -> tuple[Func | None, int]:

@@ -218,6 +218,8 @@ def _scan_definition(node: Definition | ast.ClassDef, scope: Scope, guards: tupl
         head = decorator.func if isinstance(decorator, ast.Call) else decorator
         if isinstance(head, ast.Name):
             scope.calls.append((head.id, Binding(_applied(decorator, node), guards)))
+        elif isinstance(head, ast.Attribute) and isinstance(head.value, ast.Name):  # `@registry.register("name")`
+            scope.change(head.value.id, _applied(decorator, node), guards)
 
 
 def _applied(decorator: ast.expr, node: Definition | ast.ClassDef) -> ast.stmt:
@@ -450,8 +452,12 @@ class Project:
             self._orders[info] = self._linearise(info)
         return self._orders[info]
 
+    def bases(self, info: ClassInfo) -> list[ClassInfo | str]:
+        """Return the classes from which a class inherits directly."""
+        return [self._base(expression, info.module) for expression in info.node.bases]
+
     def _linearise(self, info: ClassInfo) -> tuple[ClassInfo | str, ...]:
-        bases = [self._base(expression, info.module) for expression in info.node.bases]
+        bases = self.bases(info)
         rows: list[list[ClassInfo | str]] = [
             list(self.order(base)) if isinstance(base, ClassInfo) else [base] for base in bases
         ]
@@ -463,6 +469,10 @@ class Project:
     def _base(self, expression: ast.expr, module: Module) -> ClassInfo | str:
         found = self.resolve(expression, module)
         return found.name if isinstance(found, Outside) else found or "?"
+
+    def subclasses(self, info: ClassInfo) -> list[ClassInfo]:
+        """Return the classes of the tree that inherit from a class, as they stand in the files."""
+        return [other for module in self.modules for other in module.classes if info in self.order(other)[1:]]
 
     def ancestors(self, info: ClassInfo) -> Iterator[str]:
         """Yield dotted names of the class and all its bases."""

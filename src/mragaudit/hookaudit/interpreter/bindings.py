@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mragaudit.hookaudit.interpreter.expressions import Expressions
 from mragaudit.hookaudit.interpreter.machine import TYPE_CHECKING, CallArgs, Returned, Spot
-from mragaudit.hookaudit.interpreter.state import Frame, State
+from mragaudit.hookaudit.interpreter.state import Frame, Instance, Seq, State
 from mragaudit.hookaudit.interpreter.truth import is_type_checking
 from mragaudit.hookaudit.interpreter.values import (
     ClassRef,
@@ -20,6 +20,7 @@ from mragaudit.hookaudit.interpreter.values import (
     Opaque,
     Ref,
     Tup,
+    Unknown,
     Value,
     Wrapped,
     describe,
@@ -27,6 +28,7 @@ from mragaudit.hookaudit.interpreter.values import (
     outside,
     with_flags,
 )
+from mragaudit.hookaudit.registries import filled_elsewhere
 from mragaudit.hookaudit.symbols import Binding, ClassInfo, Definition, Inside, Module, Outside
 
 TRANSPARENT = (
@@ -82,11 +84,19 @@ class Bindings(Expressions):
         value: Value | None = None
         for binding in bindings[start:]:
             value = self.guarded(binding, name, before=value, spot=spot)
-        if value is not None and name in scope.effects and frame.cls is None:
+        if value is not None and name in scope.effects and frame.cls is None and not isinstance(value, External):
             value = self._replayed(value, name, spot)
+        if isinstance(value, Ref) and frame.cls is None and (other := self._filled_elsewhere(value, name, spot)):
+            return Unknown(f"`{name}` is filled by `{other}` when that is imported")
         if isinstance(value, Const | Ref | Tup) and frame.cls is None and may_be_setting(value) and not value.flags:
             return self.setting(f"global:{frame.module.name}.{name}", name, value, heap=state.heap)
         return value
+
+    def _filled_elsewhere(self, value: Ref, name: str, spot: Spot) -> str:
+        """Return the module that puts something into what is empty here, or into an object that holds registrations."""
+        thing = spot.state.heap.get(value.name)
+        is_open = isinstance(thing, Instance) or (isinstance(thing, Seq) and not thing.segments)
+        return filled_elsewhere(self.project).get((spot.frame.module.name, name), "") if is_open else ""
 
     def _replayed(self, value: Value, name: str, spot: Spot) -> Value:
         """Run the statements of the module body that change what a name holds."""

@@ -18,9 +18,11 @@ from mragaudit.hookaudit.interpreter.outside import THREADS
 from mragaudit.hookaudit.interpreter.state import settle
 from mragaudit.hookaudit.interpreter.values import (
     Changed,
+    ClassRef,
     Const,
     External,
     Method,
+    One,
     Opaque,
     Part,
     Same,
@@ -88,9 +90,13 @@ class Library(Methods):
         match func:
             case External():
                 return self._external(func.name, args, node=node, spot=spot)
+            case Method(receiver=ClassRef() as owner, name="__subclasses__"):
+                return self._direct_subclasses(owner, spot)
             case Method():
                 return self._method(func, args, node=node, spot=spot)
-            case Unknown() | Changed():
+            case Unknown():
+                return self.unknown(f"calls what cannot be told: {func.reason}", node, spot)
+            case Changed():
                 return self.unknown("calls what it cannot be told to be", node, spot)
             case Same() | Part():
                 return self._run_unknown("calls the input itself", args, node=node, spot=spot)
@@ -98,6 +104,11 @@ class Library(Methods):
                 return self._run_unknown(f"calls {func.why or 'a value'}", args, node=node, spot=spot)
             case _:
                 return self._run_unknown("calls what is not a function of the tree", args, node=node, spot=spot)
+
+    def _direct_subclasses(self, owner: ClassRef, spot: Spot) -> Value:
+        found = self.project.subclasses(owner.info)
+        direct = [info for info in found if owner.info in self.project.bases(info)]
+        return self.new_list(tuple(One(ClassRef(info)) for info in direct), spot)
 
     def _external(self, name: str, args: CallArgs, *, node: ast.AST, spot: Spot) -> Value:
         handler = _FUNCTIONS.get(name)

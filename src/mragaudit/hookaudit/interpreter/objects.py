@@ -9,7 +9,7 @@ from dataclasses import replace
 from mragaudit.hookaudit.interpreter.bindings import Bindings, kind_of, may_be_setting
 from mragaudit.hookaudit.interpreter.expressions import defaults_of
 from mragaudit.hookaudit.interpreter.machine import MAX_DEPTH, Abrupt, CallArgs, GiveUp, Spot
-from mragaudit.hookaudit.interpreter.state import Frame, Instance, State, class_key
+from mragaudit.hookaudit.interpreter.state import Frame, Instance, Seq, State, class_key
 from mragaudit.hookaudit.interpreter.values import (
     Bound,
     ClassRef,
@@ -102,7 +102,9 @@ class Objects(Bindings):
         order = list(self.project.order(info))
         hook = self._find([entry for entry in order[1:] if isinstance(entry, ClassInfo)], "__init_subclass__", spot)
         hook = hook.func if isinstance(hook, Wrapped) else hook
-        if isinstance(hook, Func):
+        marker = f"finished {id(info)}"
+        if isinstance(hook, Func) and marker not in spot.state.heap:
+            spot.state.heap[marker] = Seq("list")
             given = {name: self.evaluate(item, at) for name, item in keywords.items()}
             self.call_function(hook, CallArgs((value,), given), node=info.node, spot=at)
         for decorator in reversed(info.node.decorator_list):
@@ -160,6 +162,8 @@ class Objects(Bindings):
         return None
 
     def _own_member(self, info: ClassInfo, name: str, spot: Spot) -> Value | None:
+        if "__init_subclass__" in info.scope.bindings and not name.startswith("__"):
+            self._define_subclasses(info, spot)
         written = spot.state.heap.get(class_key(info))
         if isinstance(written, Instance) and name in written.attributes:
             return written.attributes[name]
@@ -169,6 +173,14 @@ class Objects(Bindings):
                 at = Spot(self.module_frame(info.module), spot.state)
                 value = self.guarded(patch, name, before=value, spot=at)
         return value
+
+    def _define_subclasses(self, info: ClassInfo, spot: Spot) -> None:
+        """Run what a class does when it is inherited from, once for each subclass: such classes register themselves."""
+        marker = f"subclasses {id(info)}"
+        if marker not in spot.state.heap:
+            spot.state.heap[marker] = Seq("list")
+            for subclass in self.project.subclasses(info):
+                self._finished_class(subclass, spot)
 
     def instance_attribute(self, ref: Ref, thing: Instance, *, name: str, node: ast.AST, spot: Spot) -> Value:
         """Return an attribute of an object: its own, its class's, or what `__getattr__` makes."""

@@ -166,9 +166,10 @@ class Interpreter(Handlers):
         chosen, flags = self.test(node.test, spot)
         if chosen is True or (chosen is False and flags):
             return Flow(nexts=[spot.state])
-        refused = spot.state.fork()
-        refused.guarded = refused.guarded or self._looks_at_subject(node.test, spot)
-        if chosen is False or (_asks_for_content(node.test) and refused.guarded):
+        looks = _asks_for_content(node.test) and self._looks_at_subject(node.test, spot)
+        if chosen is False or looks:
+            refused = spot.state.fork()
+            refused.guarded = refused.guarded or looks
             self.sinks[-1].append(Raised("AssertionError", refused, node.lineno, spot.frame.module.source.file))
         return Flow(nexts=[] if chosen is False else [self.narrowed(node.test, spot, chosen=True).state])
 

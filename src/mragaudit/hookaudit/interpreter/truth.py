@@ -144,7 +144,9 @@ class Truth(Machine):
         return spot
 
     def _deciding_part(self, test: ast.BoolOp, spot: Spot) -> ast.expr | None:
-        """Return the one part of `and` or `or` that says which way it went, where the others are known."""
+        """Return the part that says which way `and` or `or` went, where there is but one and names are equated."""
+        if not any(map(_equates_names, test.values)):
+            return None
         neutral = isinstance(test.op, ast.And)
         aside = Spot(spot.frame, spot.state.fork())
         open_parts = [part for part in test.values if self.test(part, aside)[0] is not neutral]
@@ -166,6 +168,12 @@ class Truth(Machine):
             kept = [item for item in value.values if keep(item)]
             if kept:
                 spot.state.own(spot.frame.number)[name] = self.merged(kept)
+
+
+def _equates_names(test: ast.expr) -> bool:
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq | ast.NotEq):
+        return False
+    return all(isinstance(side, ast.Name) for side in (test.left, *test.comparators))
 
 
 def is_type_checking(test: ast.expr) -> bool:
