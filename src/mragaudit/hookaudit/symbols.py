@@ -105,10 +105,10 @@ class Module:
 
     @cached_property
     def filled(self) -> frozenset[str]:
-        """Containers, as the code names them, that some code of the module puts something into."""
+        """Names and attributes into whose container some code of the module puts something."""
         parts = (part for part in ast.walk(self.source.tree) if isinstance(part, ast.Subscript | ast.Attribute))
         return frozenset(
-            ast.unparse(part.value)
+            part.value.attr if isinstance(part.value, ast.Attribute) else part.value.id
             for part in parts
             if isinstance(part.value, ast.Name | ast.Attribute)
             and (part.attr in FILLS if isinstance(part, ast.Attribute) else isinstance(part.ctx, ast.Store))

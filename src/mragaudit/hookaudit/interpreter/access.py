@@ -5,12 +5,13 @@ from __future__ import annotations
 # ruff: noqa: PLR0911, C901  # an interpreter has one way out for each kind of value
 import ast
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from mragaudit.hookaudit.interpreter.machine import CallArgs, Spot
 from mragaudit.hookaudit.interpreter.operators import Operators
-from mragaudit.hookaudit.interpreter.state import ELEMENT, Clone, Instance, Seq, Step, owners_of, settle
+from mragaudit.hookaudit.interpreter.state import ELEMENT, Clone, Instance, Seq, Step, merge_states, owners_of, settle
 from mragaudit.hookaudit.interpreter.values import (
     Bound,
     Changed,
@@ -64,6 +65,13 @@ class Access(Operators):
     def guarded(self, binding: Binding, name: str, *, before: Value | None, spot: Spot) -> Value | None:
         """Return what a name holds after a binding, as its guards have it."""
         raise NotImplementedError
+
+    def with_each(self, choice: Choice, spot: Spot, act: Callable[[Value, Spot], Value]) -> Value:
+        """Do something to one of several values: what it leaves of each may be, and need not be."""
+        places = [(item, Spot(spot.frame, spot.state.fork())) for item in choice.values]
+        outcomes = [act(item, at) for item, at in places]
+        spot.state.become(merge_states([at.state for _, at in places]))
+        return self.merged(outcomes)
 
     # attributes
     def _attribute(self, node: ast.Attribute, spot: Spot) -> Value:

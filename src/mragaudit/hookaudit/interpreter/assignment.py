@@ -95,8 +95,7 @@ class Assignment(Access):
     ) -> None:
         """Write to an attribute or item of a value."""
         if isinstance(owner, Choice):
-            for item in owner.values:
-                self.write(item, step, value, node=node, spot=spot, key=key)
+            self.with_each(owner, spot, lambda item, at: self._written(item, step, value, node=node, spot=at, key=key))
         elif isinstance(owner, Same | Part):
             self._write_subject(owner, step, value, node=node, spot=spot)
         elif isinstance(owner, ClassRef) and step[0] == "attr":
@@ -105,6 +104,12 @@ class Assignment(Access):
             spot.state.heap[class_key(owner.info)] = Instance(owner.info, {**written, step[1]: value})
         elif isinstance(owner, Ref):
             self._write_object(owner, step, value, node=node, spot=spot, key=key)
+
+    def _written(
+        self, owner: Value, step: Step, value: Value, *, node: ast.AST, spot: Spot, key: Value | None
+    ) -> Value:
+        self.write(owner, step, value, node=node, spot=spot, key=key)
+        return owner
 
     def _write_subject(self, owner: Same | Part, step: Step, value: Value, *, node: ast.AST, spot: Spot) -> None:
         settled = settle(value, spot.state)

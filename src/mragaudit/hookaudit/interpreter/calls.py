@@ -148,8 +148,10 @@ class Calls(Objects):
                 return self.call_outside(func, args, node=node, spot=spot)
 
     def _call_choice(self, func: Choice, args: CallArgs, *, node: ast.AST, spot: Spot) -> Value:
-        results = [self.call(item, args, node=node, spot=spot) for item in func.values if not isinstance(item, Const)]
-        return self.merged(results) if results else Opaque("a call of nothing")
+        callables = tuple(item for item in func.values if not isinstance(item, Const))
+        if not callables:
+            return Opaque("a call of nothing")
+        return self.with_each(Choice(callables), spot, lambda item, at: self.call(item, args, node=node, spot=at))
 
     def call_function(self, func: Func, args: CallArgs, *, node: ast.AST, spot: Spot) -> Value:
         """Run a function of the tree with its arguments; raises Abrupt where it never returns."""

@@ -84,8 +84,8 @@ class Methods(Functions):
             case Unknown():
                 return owner
             case Choice():
-                return self.merged(
-                    [self._method(Method(item, name), args, node=node, spot=spot) for item in owner.values]
+                return self.with_each(
+                    owner, spot, lambda item, at: self._method(Method(item, name), args, node=node, spot=at)
                 )
             case _:
                 return self._run_unknown(f"calls `{describe(node)}`", args, node=node, spot=spot)
@@ -102,6 +102,8 @@ class Methods(Functions):
                 result = getattr(owner.value, name)(*[v.value for v in args.positional if isinstance(v, Const)])
             except Exception:  # whatever the audited call raises
                 return Opaque("a constant", flags)
+            if isinstance(result, list | tuple):
+                return with_flags(self.new_list(tuple(One(Const(item)) for item in result), spot), flags)
             plain = isinstance(result, str | bytes | int | float | bool | type(None))
             return Const(result, flags) if plain else Opaque("a constant", flags, settled=True)
         return self._derived(f"`{describe(node)}`", values, node=node, spot=spot)
@@ -254,11 +256,16 @@ class Methods(Functions):
             return default
         if isinstance(key, Const):
             return self.item(ref, key, node=node, spot=spot)
-        if not thing.segments and self._stays_empty(ref):
+        if not thing.segments and (self._stays_empty(ref) or self._is_never_filled(node, spot)):
             self.decide(flags_of(ref), describe(node))
             return default
         found = self.item(ref, key, node=node, spot=spot)
         return self.merged([found, default])
+
+    def _is_never_filled(self, node: ast.AST, spot: Spot) -> bool:
+        """Return whether no code of the module puts anything into the attribute of which a method is called."""
+        owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+        return isinstance(owner, ast.Attribute) and owner.attr not in spot.frame.module.filled
 
     def _stays_empty(self, ref: Ref) -> bool:
         """Return whether a dict is that of a module body and no code of the module writes to it."""

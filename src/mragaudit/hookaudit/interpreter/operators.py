@@ -156,7 +156,8 @@ class Operators(Iteration):
 
     def _is_filled(self, node: ast.Compare, spot: Spot) -> bool:
         """Return whether a container that is empty now is one that some code puts something into: a cache."""
-        return any(describe(part) in spot.frame.module.filled for part in node.comparators)
+        names = {part.attr if isinstance(part, ast.Attribute) else describe(part) for part in node.comparators}
+        return not names.isdisjoint(spot.frame.module.filled)
 
     def _compare_unit(self, bound: Const, operation: ast.cmpop) -> Value:
         """Compare a random number from 0 up to 1 with a bound."""

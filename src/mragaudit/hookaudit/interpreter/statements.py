@@ -78,11 +78,20 @@ class Interpreter(Handlers):
         return Flow(returns=[Returned(value, spot.state, node.lineno)])
 
     def _expression(self, node: ast.Expr, spot: Spot) -> Flow:
+        if isinstance(node.value, ast.BoolOp):
+            return self._short_circuit(node.value, spot)
         aside = Spot(spot.frame, spot.state.fork())
         value = self.evaluate(node.value, aside if self._never_runs(node.value, spot) else spot)
         if isinstance(node.value, ast.Call):
             self._note_discarded(value)
         return Flow(nexts=[spot.state])
+
+    def _short_circuit(self, node: ast.BoolOp, spot: Spot) -> Flow:
+        """Run `test and action` or `test or action` as the branch that it is."""
+        first, rest = node.values[0], node.values[1:]
+        test = first if isinstance(node.op, ast.And) else ast.copy_location(ast.UnaryOp(ast.Not(), first), first)
+        after = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(node.op, rest), rest[0])
+        return self._if(ast.copy_location(ast.If(test, [ast.copy_location(ast.Expr(after), node)], []), node), spot)
 
     def _never_runs(self, node: ast.expr, spot: Spot) -> bool:
         """Return whether an expression only prepares what runs when its value is used: a generator, a coroutine."""
