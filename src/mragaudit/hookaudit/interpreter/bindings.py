@@ -55,6 +55,8 @@ WRAPPERS = {
     "functools.cached_property": "property",
     "cached_property": "property",
     "abc.abstractproperty": "property",
+    "functools.singledispatch": "dispatch",
+    "functools.singledispatchmethod": "dispatch",
     "contextlib.contextmanager": "context",
     "contextlib.asynccontextmanager": "context",
 }

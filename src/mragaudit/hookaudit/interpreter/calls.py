@@ -18,6 +18,7 @@ from mragaudit.hookaudit.interpreter.values import (
     Choice,
     ClassRef,
     Const,
+    External,
     Func,
     Hint,
     One,
@@ -135,6 +136,8 @@ class Calls(Objects):
                 return self.call(func.func, given, node=node, spot=spot)
             case Wrapped(how="unknown"):
                 return self.unknown("is wrapped by a decorator that is not in the tree", node, spot)
+            case Wrapped(how="dispatch"):
+                return self._dispatched(func.func, args, node=node, spot=spot)
             case Wrapped():
                 return self.call(func.func, args, node=node, spot=spot)
             case ClassRef():
@@ -152,6 +155,23 @@ class Calls(Objects):
         if not callables:
             return Opaque("a call of nothing")
         return self.with_each(Choice(callables), spot, lambda item, at: self.call(item, args, node=node, spot=at))
+
+    def _dispatched(self, func: Value, args: CallArgs, *, node: ast.AST, spot: Spot) -> Value:
+        """Call the function that is registered for the type of the first argument, or each that may be."""
+        if not isinstance(func, Func) or isinstance(func.node, ast.Lambda):
+            return self.call(func, args, node=node, spot=spot)
+        chosen: list[Value] = []
+        for definition, wanted in registered_for(func.node, func.cls.node if func.cls else func.module.source.tree):
+            kind = self.evaluate(wanted, Spot(self.module_frame(func.module), spot.state))
+            given = CallArgs((args.positional[func.cls is not None], kind)) if args.positional else CallArgs()
+            fits = self.call_outside(External("isinstance"), given, node=node, spot=spot)
+            if fits != Const(False):
+                chosen.append(Func(definition, func.module, None, func.cls))
+            if fits == Const(True):
+                break
+        else:
+            chosen.append(func)
+        return self.call(self.merged(chosen), args, node=node, spot=spot)
 
     def call_function(self, func: Func, args: CallArgs, *, node: ast.AST, spot: Spot) -> Value:
         """Run a function of the tree with its arguments; raises Abrupt where it never returns."""
@@ -264,6 +284,19 @@ class Calls(Objects):
 
 def _called_name(node: ast.Call) -> str:
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def registered_for(node: Definition, body: ast.ClassDef | ast.Module) -> list[tuple[Definition, ast.expr]]:
+    """Return the functions registered with a `singledispatch` function, each with its type; the last one first."""
+    found: list[tuple[Definition, ast.expr]] = []
+    for part in body.body:
+        for decorator in part.decorator_list if isinstance(part, Definition) else ():
+            head = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if isinstance(part, Definition) and describe(head) == f"{node.name}.register":
+                hints = [arg.annotation for arg in part.args.args if arg.annotation is not None]
+                types = decorator.args if isinstance(decorator, ast.Call) else hints
+                found += [(part, wanted) for wanted in types[:1]]
+    return found[::-1]
 
 
 @functools.lru_cache(maxsize=4096)

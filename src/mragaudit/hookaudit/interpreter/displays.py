@@ -53,8 +53,9 @@ class Displays(Assignment):
         base: Value | None = None
         for key, item in zip(node.keys, node.values, strict=True):
             value = self.evaluate(item, spot)
-            if key is None and not segments and isinstance(value, Part) and base is None:
-                base = self.allocate(Clone(value), spot.state)
+            copy = self._clone_of(value, spot) if key is None and not segments and base is None else None
+            if copy is not None:
+                base = self.allocate(copy, spot.state)
             elif key is None:
                 inner = self.segments(value, spot)
                 segments += inner if inner is not None else (Spread(value),)
@@ -65,6 +66,11 @@ class Displays(Assignment):
                 self.write_pairs(base, segment, spot)
             return base
         return self.new_list(tuple(segments), spot, kind="dict")
+
+    def _clone_of(self, value: Value, spot: Spot) -> Clone | None:
+        """Return a copy of a part of the subject, or of a copy of one."""
+        thing = spot.state.heap.get(value.name) if isinstance(value, Ref) else None
+        return Clone(value) if isinstance(value, Part) else thing if isinstance(thing, Clone) else None
 
     def laid_over(self, left: Value, right: Value, spot: Spot) -> Value | None:
         """Return a copy of a dict of the subject with another laid over it; None where it is no such dict."""

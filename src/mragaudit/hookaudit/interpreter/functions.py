@@ -5,6 +5,7 @@ from __future__ import annotations
 # ruff: noqa: ARG002  # the functions of the tables share one signature
 import ast
 import re
+from dataclasses import replace
 from typing import Any
 
 from mragaudit.hookaudit.interpreter.bindings import dotted_name
@@ -366,7 +367,10 @@ class Functions(OutsideCalls):
             return Part(subject, ("split", ""))
         return self._computed("re.split", CallArgs((text,)), node=node, spot=spot)
 
-    def _compile(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
+    def _template(self, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
+        return replace(self._compile(args, node, spot), why="a template", kind="string.Template")
+
+    def _compile(self, args: CallArgs, node: ast.AST, spot: Spot) -> Opaque:
         flags = frozenset().union(*map(flags_of, args.all()))
         given = args.get(0, "pattern")
         text = (

@@ -216,4 +216,5 @@ _FUNCTIONS: dict[str, _Function] = {
     "re.sub": Library._substitute,
     "re.split": Library._split_by,
     "re.compile": Library._compile,
+    "string.Template": Library._template,
 }

@@ -6,6 +6,7 @@ from __future__ import annotations
 # ruff: noqa: ARG002  # the functions of the tables share one signature
 import ast
 import itertools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -146,19 +147,8 @@ class Methods(Functions):
 
     def _opaque_method(self, owner: Opaque, name: str, *, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         values = args.all()
-        if owner.kind == "re.Match":
-            whole = not values or values == [Const(0)]
-            return (
-                Opaque("the match", kind="re.Match.group")
-                if name == "group" and whole
-                else Opaque("a group", settled=True)
-            )
-        if owner.kind == "re.Pattern" and name == "sub":
-            return self._sub(args, pattern=owner.pattern, node=node, spot=spot)
-        if owner.kind == "re.Pattern" and name == "split" and values:
-            return self.split_text(owner.pattern, values[0], node, spot)
-        if owner.kind == "re.Pattern":
-            return self._derived(f"`{describe(node)}`", values, node=node, spot=spot)
+        if owner.kind in {"re.Match", "re.Pattern", "string.Template"}:
+            return self._pattern_method(owner, name, args=args, node=node, spot=spot)
         if owner.kind.startswith(("logging.", "structlog", "loguru")) or name in QUIET_METHODS:
             return Const(None)
         if name == "get" and values and isinstance(values[0], Const) and not any(map(is_subject, values)):
@@ -181,6 +171,22 @@ class Methods(Functions):
         if not any(map(is_subject, values)):
             return Opaque(f"calls {describe(node)}", owner.flags, settled=owner.settled)
         return self._run_unknown(_where(owner, node), args, node=node, spot=spot)
+
+    def _pattern_method(self, owner: Opaque, name: str, *, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
+        values = args.all()
+        if owner.kind == "re.Match":
+            whole = name == "group" and (not values or values == [Const(0)])
+            return Opaque("the match", kind="re.Match.group") if whole else Opaque("a group", settled=True)
+        if owner.kind == "string.Template":
+            hole = re.fullmatch(r"\$(?:(\w+)|\{(\w+)\})", owner.pattern or "")
+            value = args.keywords.get(hole[1] or hole[2]) if hole else None
+            if value is not None:
+                return self.as_text(value, node, spot)
+        elif name == "sub":
+            return self._sub(args, pattern=owner.pattern, node=node, spot=spot)
+        elif name == "split" and values:
+            return self.split_text(owner.pattern, values[0], node, spot)
+        return self._derived(f"`{describe(node)}`", values, node=node, spot=spot)
 
     def _object_method(self, ref: Ref, name: str, *, args: CallArgs, node: ast.AST, spot: Spot) -> Value:
         thing = spot.state.heap.get(ref.name)

@@ -215,7 +215,7 @@ class Objects(Bindings):
     ) -> Value:
         """Return a class's member as an object sees it."""
         match found:
-            case Func() | Wrapped(how="unknown" | "context"):
+            case Func() | Wrapped(how="unknown" | "context" | "dispatch"):
                 return Bound(found, ref)
             case Partial(method=True):
                 return Partial(found.func, (ref, *found.args), found.kwargs)
