@@ -15,6 +15,7 @@ from typing import Any
 from mragaudit.hookaudit.interpreter.machine import CallArgs, Spot
 from mragaudit.hookaudit.interpreter.methods import Methods
 from mragaudit.hookaudit.interpreter.outside import THREADS
+from mragaudit.hookaudit.interpreter.runnables import is_runnable, runnable_name
 from mragaudit.hookaudit.interpreter.state import settle
 from mragaudit.hookaudit.interpreter.values import (
     Changed,
@@ -25,6 +26,7 @@ from mragaudit.hookaudit.interpreter.values import (
     One,
     Opaque,
     Part,
+    Partial,
     Same,
     Unknown,
     Value,
@@ -92,6 +94,9 @@ class Library(Methods):
                 return self._external(func.name, args, node=node, spot=spot)
             case Method(receiver=ClassRef() as owner, name="__subclasses__"):
                 return self._direct_subclasses(owner, spot)
+            case Method(receiver=owner, name="invoke" | "ainvoke") if is_runnable(owner):
+                run = self.run_runnable(owner, args, node=node, spot=spot)
+                return run or self._run_unknown(f"calls `{describe(node)}`", args, node=node, spot=spot)
             case Method():
                 return self._method(func, args, node=node, spot=spot)
             case Unknown():
@@ -114,6 +119,8 @@ class Library(Methods):
         handler = _FUNCTIONS.get(name)
         if handler is not None:
             return handler(self, args, node, spot)
+        if runnable_name(name):
+            return Partial(External(name), args.positional, tuple(args.keywords.items()))
         told = self._told(name, args, node=node, spot=spot)
         if told is not None:
             return told

@@ -10,10 +10,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from mragaudit.hookaudit.interpreter.functions import Functions, keeps_numbers
+from mragaudit.hookaudit.interpreter.functions import keeps_numbers
 from mragaudit.hookaudit.interpreter.machine import CallArgs, Spot
 from mragaudit.hookaudit.interpreter.operators import UNIT
 from mragaudit.hookaudit.interpreter.outside import NOISE_WITH_SCALE
+from mragaudit.hookaudit.interpreter.runnables import Runnables
 from mragaudit.hookaudit.interpreter.state import Clone, Seq, root_of, settle
 from mragaudit.hookaudit.interpreter.values import (
     Changed,
@@ -57,7 +58,7 @@ MUTATORS = frozenset(
 )
 
 
-class Methods(Functions):
+class Methods(Runnables):
     """What known methods return, and what they change."""
 
     def _method(self, method: Method, args: CallArgs, *, node: ast.AST, spot: Spot) -> Value:

@@ -216,8 +216,10 @@ class Operators(Iteration):
             return neutral
         if isinstance(operation, ast.Mult) and (repeated := self._repeated(left, right, spot)) is not None:
             return repeated
-        if isinstance(operation, ast.BitOr) and (laid := self.laid_over(left, right, spot)) is not None:
-            return laid
+        if isinstance(operation, ast.BitOr):
+            laid = self.laid_over(left, right, spot) or self.piped(left, right)
+            if laid is not None:
+                return laid
         if isinstance(operation, ast.Mod) and isinstance(left, Const) and isinstance(left.value, str):
             return self._percent(left.value, right, node=node, spot=spot)
         if isinstance(operation, ast.Add):
@@ -234,6 +236,10 @@ class Operators(Iteration):
         if known is None or len(known) != 1 or not isinstance(right, View) or right.how != "length":
             return None
         return self.new_list((Each(right.inner[0], known[0]),), spot)
+
+    def piped(self, left: Value, right: Value) -> Value | None:
+        """Return two runnables in a row; None where neither is one."""
+        raise NotImplementedError
 
     def laid_over(self, left: Value, right: Value, spot: Spot) -> Value | None:
         """Return a copy of a dict of the subject with another laid over it; None where it is no such dict."""
