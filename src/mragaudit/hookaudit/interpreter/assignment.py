@@ -7,12 +7,24 @@ from dataclasses import replace
 
 from mragaudit.hookaudit.interpreter.access import Access
 from mragaudit.hookaudit.interpreter.machine import CallArgs, Spot
-from mragaudit.hookaudit.interpreter.state import Clone, Frame, Instance, Seq, Step, class_key, root_of, settle
+from mragaudit.hookaudit.interpreter.state import (
+    Clone,
+    Frame,
+    Instance,
+    Seq,
+    Step,
+    class_key,
+    owners_of,
+    root_of,
+    settle,
+)
 from mragaudit.hookaudit.interpreter.values import (
     Choice,
     ClassRef,
     Const,
+    Each,
     Func,
+    Index,
     One,
     Opaque,
     Part,
@@ -154,6 +166,10 @@ class Assignment(Access):
         if isinstance(settled, Same | Part) and new == Part(settled, step):
             return
         position = step[1]
+        entry = thing.segments[0] if len(thing.segments) == 1 else None
+        if isinstance(position, Index) and isinstance(entry, Each) and _runs_along(entry, position):
+            spot.state.heap[ref.name] = Seq(thing.kind, (Each(entry.source, value),))
+            return
         if isinstance(position, int) and all(isinstance(s, One) for s in thing.segments):
             if -len(thing.segments) <= position < len(thing.segments):
                 segments = list(thing.segments)
@@ -163,6 +179,12 @@ class Assignment(Access):
         if step[0] == "elem" and isinstance(settled, Same | Part | Opaque) and not isinstance(new, Unknown):
             new = self.changed("an element is replaced", node, spot)
         spot.state.heap[ref.name] = Seq(thing.kind, (*thing.segments, One(new)))
+
+
+def _runs_along(entry: Each, position: Index) -> bool:
+    """Return whether a running position meets every element of a list that has one for each of the source's."""
+    owners = owners_of(entry.source)
+    return entry.exact and bool(owners) and owners == owners_of(position.source)
 
 
 def _same_key(left: Segment, right: Segment) -> bool:

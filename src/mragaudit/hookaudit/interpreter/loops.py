@@ -237,6 +237,8 @@ class Loops(Matching):
         if all(segments == before for segments in after):
             return None
         if any(segments[: len(before)] != before for segments in after):
+            if exact and (filled := _filled_by_position(before, after)) is not None:
+                return (filled,)
             return (*kept, Each(source, Changed("it is rebuilt in a loop"), exact=False))
         if any(isinstance(then := end.heap.get(name), Seq) and then.kind == FRONTED for end in ends):
             return (*kept, Each(source, Changed("its elements are turned round"), exact=False))
@@ -301,6 +303,20 @@ def _round_entry(added: list[tuple[Segment, ...]], source: Value, *, exact: bool
     for value in values[1:]:
         merged = merge_values(merged, value) if always else Changed("it is put together anew")
     return Each(source, merged, exact=exact and always)
+
+
+def _filled_by_position(before: tuple[Segment, ...], after: list[tuple[Segment, ...]]) -> Segment | None:
+    """Return the entry of a list of which each round writes the element at its position; None where it is no such."""
+    entries = [segment for segments in (before, *after) for segment in segments]
+    source = entries[0].source if isinstance(entries[0], Each) else None
+    if len(entries) != len(after) + 1 or not all(
+        isinstance(e, Each) and e.exact and e.source == source for e in entries
+    ):
+        return None
+    merged = entries[1].value
+    for entry in entries[2:]:
+        merged = merge_values(merged, entry.value)
+    return Each(source, merged) if source is not None else None
 
 
 def _is_earlier(segment: Segment) -> bool:
