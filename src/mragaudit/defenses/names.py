@@ -13,18 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from mragaudit.defenses.uncased_names import HAN, ArabicNames, HanNames
+from mragaudit.defenses.name_words import Span, Word, script_of, words_of
+from mragaudit.defenses.uncased_names import ArabicNames, HanNames
 from mragaudit.defenses.vocabulary import Script, Vocabulary
 from mragaudit.text.function_words import FUNCTION_WORDS
 
-Span = tuple[int, int]
-
-ARABIC = "\u0610-\u061a\u0620-\u065f\u066e-\u06d3\u06d5-\u06dc\u06df-\u06e8\u06ea-\u06ef\u06fa-\u06ff\u0750-\u077f"
-_MARKS = "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0900-\u0963\u0970-\u0dff\u0e00-\u0e7f"
-_LETTER = rf"(?:[^\W\d_{HAN}{ARABIC}]|[{_MARKS}])"
-# A single letter beside a digit or dash is part of a code, no initial.
-_CODE = rf"(?:(?<=[\d_-]){_LETTER}(?!{_LETTER})|{_LETTER}(?=[\d_]))"
-_WORD = re.compile(rf"(?P<uncased>[{HAN}]+|[{ARABIC}]+)|{_CODE}|(?P<other>{_LETTER}+(?:['\-]{_LETTER}+)*)")
 _SEGMENT = re.compile(r"[,;|/&、،]| and | und | na | - ")
 _VALUE = re.compile(r"[^\n\d<(\[\0@]{1,120}")
 _MAX_WORDS = 4
@@ -36,26 +29,6 @@ _MIN_PART = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Word:
-    """A word of one script, with its place."""
-
-    start: int
-    end: int
-    text: str
-    script: Script
-
-    @property
-    def folded(self) -> str:
-        """The word for comparison."""
-        return self.text.casefold()
-
-    @property
-    def capitalised(self) -> bool:
-        """Whether it begins with a capital letter, or has one behind an elided article (d'Arc)."""
-        return self.text[0].isupper() or self.text[0].istitle() or self.text.rpartition("'")[2][:1].isupper()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Mention:
     """A place where a person is named, and who it is."""
 
@@ -64,23 +37,6 @@ class Mention:
     key: str
     """The same for all mentions of one person in a text, the shorter ones included."""
     script: Script
-
-
-def words_of(text: str) -> list[Word]:
-    """Return the words of a text; a run of Han or Arabic letters is a word of its own."""
-    return [
-        Word(start=match.start(), end=match.end(), text=match[0], script=_script(match[0]))
-        for match in _WORD.finditer(text)
-        if match.lastgroup
-    ]
-
-
-def _script(word: str) -> Script:
-    if re.match(rf"[{HAN}]", word):
-        return "han"
-    if re.match(rf"[{ARABIC}]", word):
-        return "arabic"
-    return "cased" if word[0].lower() != word[0].upper() else "other"
 
 
 class NameFinder:
@@ -206,7 +162,7 @@ class NameFinder:
                 start=start,
                 end=end,
                 key=people.key(_tokens(text, words, (start, end))),
-                script=_script(text[start:end]),
+                script=script_of(text[start:end]),
             )
             for start, end in spans
         ]
@@ -215,11 +171,11 @@ class NameFinder:
         """Yield further places of a name that was found, and of its parts where they are no ordinary words."""
         parts: set[str] = set()
         for surface in {text[start:end] for start, end in spans}:
-            bound = r"\b" if _script(surface) != "han" else ""
+            bound = r"\b" if script_of(surface) != "han" else ""
             for match in re.finditer(bound + re.escape(surface) + bound, text, re.IGNORECASE):
                 yield match.span()
         for start, end in spans:
-            script = _script(text[start:end])
+            script = script_of(text[start:end])
             held = _inside(words, start, end)
             if script == "cased" and len(held) > 1:
                 parts |= {word.folded for word in held if len(word.text) >= _MIN_PART}

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from mragaudit.defenses.name_words import HAN, Span, Word
 from mragaudit.defenses.vocabulary import Vocabulary
 
-if TYPE_CHECKING:
-    from mragaudit.defenses.names import Word
-
-Span = tuple[int, int]
-
-HAN = "\u3400-\u4dbf\u4e00-\u9fff"
 _RUN = re.compile(f"[{HAN}]+")
 _MAX_BOUNDED = 4
 """Characters between a cue and what ends a name that count as one whatever they are."""
