@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -10,7 +11,7 @@ import typer
 from mragaudit import __version__, doctor
 from mragaudit.config import read_settings
 from mragaudit.config.render import render_config, render_schema
-from mragaudit.errors import DataError, MragauditError
+from mragaudit.errors import ConfigError, DataError, MragauditError
 from mragaudit.hooks_cli import app as hooks_app
 from mragaudit.monitor.cli import app as monitor_app
 from mragaudit.monitor.defaults import SCHEMA_PATH, SETTINGS_PATH, render_monitor_schema, render_monitor_settings
@@ -68,10 +69,18 @@ def plan(
     configfile: ConfigFiles = None,
 ) -> None:
     """Say how many calls and tokens a run needs, what its journal holds, and what it could see."""
-    settings = read_settings([CONFIG, *(configfile or [])])
     asked = tuple(targets or ())
+    _require_no_config(asked)
+    settings = read_settings([CONFIG, *(configfile or [])])
     check_run(settings, results=Path("results"), targets=asked)
     typer.echo(render_plan(settings, results=Path("results"), targets=asked), nl=False)
+
+
+def _require_no_config(targets: Sequence[str]) -> None:
+    """Raise ConfigError for a config file in the place of something to make, which would be planned without it."""
+    for target in targets:
+        if target.endswith((".yaml", ".yml")):
+            raise ConfigError(f"{target} is nothing that can be made; to plan with it, say --configfile {target}")
 
 
 @app.command()

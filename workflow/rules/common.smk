@@ -8,7 +8,7 @@ from snakemake.exceptions import WorkflowError
 
 from mragaudit.bundle.kinds import HOOK_AUDIT
 from mragaudit.bundle.times import level_times
-from mragaudit.config import load_settings, settings_slice, stage_needs
+from mragaudit.config import load_settings, require_keys_once, settings_slice, stage_needs
 from mragaudit.errors import MragauditError
 from mragaudit.paths import FIGURES, TABLES
 from mragaudit.provenance import source_digest
@@ -20,6 +20,7 @@ from mragaudit.stages.plan import print_plan
 from mragaudit.stages.preflight import check_run, require_models
 
 try:
+    require_keys_once(workflow.configfiles)
     SETTINGS = load_settings(config)
     # What the command names is not known yet; what it asks for beyond the audit is checked in onstart.
     UNPACKED = unpacked_kind(Path())
