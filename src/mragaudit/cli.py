@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -30,6 +29,7 @@ app.add_typer(monitor_app, name="monitor")
 
 CONFIG = Path("config.yaml")
 SCHEMA = Path("resources/config.schema.json")
+CONFIG_SUFFIXES = frozenset({".yaml", ".yml"})
 
 ConfigFiles = Annotated[
     list[Path] | None,
@@ -69,18 +69,14 @@ def plan(
     configfile: ConfigFiles = None,
 ) -> None:
     """Say how many calls and tokens a run needs, what its journal holds, and what it could see."""
-    asked = tuple(targets or ())
-    _require_no_config(asked)
+    for target in targets or ():
+        # No target of the workflow is YAML; taken for one, the config would be left out without a word.
+        if Path(target).suffix in CONFIG_SUFFIXES:
+            raise ConfigError(f'"{target}" is no target; a config is given as: --configfile {target}')
     settings = read_settings([CONFIG, *(configfile or [])])
+    asked = tuple(targets or ())
     check_run(settings, results=Path("results"), targets=asked)
     typer.echo(render_plan(settings, results=Path("results"), targets=asked), nl=False)
-
-
-def _require_no_config(targets: Sequence[str]) -> None:
-    """Raise ConfigError for a config file in the place of something to make, which would be planned without it."""
-    for target in targets:
-        if target.endswith((".yaml", ".yml")):
-            raise ConfigError(f"{target} is nothing that can be made; to plan with it, say --configfile {target}")
 
 
 @app.command()

@@ -15,6 +15,7 @@ import msgspec
 import yaml
 
 from mragaudit.errors import ConfigError, DataError
+from mragaudit.plainyaml import plain_yaml
 from mragaudit.protocols import Message, Prompt
 
 Role = Literal["translator", "back_translator", "judge", "generator"]
@@ -148,7 +149,7 @@ def _join_documents(shot: Mapping[str, Any], document: str) -> dict[str, Any]:
 
 def _read(path: Path) -> _File:
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = plain_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigError(
             f"{path}: this prompt file is missing; add it, or take the language out of `languages`"

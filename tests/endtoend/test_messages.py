@@ -161,6 +161,17 @@ def test_snakemake_prints_the_message_and_no_traceback(config: dict[str, Any], m
 
 @pytest.mark.workflow
 @pytest.mark.slow
+def test_snakemake_refuses_a_key_that_stands_twice_in_a_config_file(tmp_path: Path) -> None:
+    twice = tmp_path / "twice.yaml"
+    twice.write_text("seed: 1\nseed: 2\n", encoding="utf-8")
+    result = snakemake(tmp_path, str(twice), "--dry-run", config={})
+    assert result.returncode == 1
+    message = f'{twice}, line 2: the key "seed" stands there already on line 1; keep one'
+    assert message in (result.stdout + result.stderr).splitlines()
+
+
+@pytest.mark.workflow
+@pytest.mark.slow
 def test_snakemake_imports_a_corpus_from_a_file_with_a_hostile_name_into_a_closed_folder(tmp_path: Path) -> None:
     corpus, _ = write_hostile(tmp_path)
     config = {"run": "hostile", "corpus": {"source": str(corpus)}, "languages": ["en"], "retrieve": {"k": 2}}

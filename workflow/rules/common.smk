@@ -8,9 +8,10 @@ from snakemake.exceptions import WorkflowError
 
 from mragaudit.bundle.kinds import HOOK_AUDIT
 from mragaudit.bundle.times import level_times
-from mragaudit.config import load_settings, require_keys_once, settings_slice, stage_needs
+from mragaudit.config import load_settings, settings_slice, stage_needs
 from mragaudit.errors import MragauditError
 from mragaudit.paths import FIGURES, TABLES
+from mragaudit.plainyaml import repeated_key
 from mragaudit.provenance import source_digest
 from mragaudit.records.repeats import REPEATED_STAGES
 from mragaudit.registry import module_of, names
@@ -19,8 +20,11 @@ from mragaudit.stages.opening import unpacked_kind
 from mragaudit.stages.plan import print_plan
 from mragaudit.stages.preflight import check_run, require_models
 
+# Snakemake keeps the last of two equal keys and says nothing, so `config` does not show them.
+if twice := repeated_key(map(Path, workflow.configfiles)):
+    raise WorkflowError(twice)
+
 try:
-    require_keys_once(workflow.configfiles)
     SETTINGS = load_settings(config)
     # What the command names is not known yet; what it asks for beyond the audit is checked in onstart.
     UNPACKED = unpacked_kind(Path())

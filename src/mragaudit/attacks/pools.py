@@ -11,6 +11,7 @@ import yaml
 
 from mragaudit.attacks.steps import Think
 from mragaudit.errors import ConfigError, DataError
+from mragaudit.plainyaml import plain_yaml
 from mragaudit.prompts import Template
 
 P = TypeVar("P", bound="Pool")
@@ -56,7 +57,7 @@ def load_pool(folder: Path, kind: type[P], *, name: str) -> P:
     """
     path = folder / f"{name}.yaml"
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = plain_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigError(
             f"{path}: this file of an attack's prompts is missing; add it, or leave the attack out"

@@ -1,6 +1,6 @@
 """Typed configuration: one source for defaults, comments, schema and checks."""
 
-from mragaudit.config.load import load_settings, read_settings, require_keys_once
+from mragaudit.config.load import load_settings, read_settings
 from mragaudit.config.needs import Needs, stage_needs
 from mragaudit.config.settings import Role, Settings
 from mragaudit.config.slices import settings_from_slice, settings_slice
@@ -11,7 +11,6 @@ __all__ = [
     "Settings",
     "load_settings",
     "read_settings",
-    "require_keys_once",
     "settings_from_slice",
     "settings_slice",
     "stage_needs",

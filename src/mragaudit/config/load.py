@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 
 from mragaudit.config.settings import Settings
 from mragaudit.errors import ConfigError, did_you_mean
+from mragaudit.plainyaml import RepeatedKeyError, plain_yaml
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -43,12 +44,6 @@ def read_settings(paths: list[Path]) -> Settings:
     return load_settings(merged)
 
 
-def require_keys_once(paths: Iterable[str | Path]) -> None:
-    """Raise ConfigError for a config file in which a key stands twice, which Snakemake reads without a word."""
-    for path in paths:
-        read_yaml(Path(path))
-
-
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Return `base` with the keys of `over` laid on top, section by section."""
     result = dict(base)
@@ -59,38 +54,15 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-class _OnceLoader(yaml.SafeLoader):
-    """Refuses a mapping in which a key stands twice: YAML would take the last one without a word."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # as in the base
-        first: dict[str, int] = {}
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                name, line = key.value, key.start_mark.line + 1
-                if name in first:
-                    raise _KeyStandsTwice(
-                        f'line {line}: the key "{name}" stands in line {first[name]} already; keep one of them'
-                    )
-                first[name] = line
-        return super().construct_mapping(node, deep=deep)
-
-
-class _KeyStandsTwice(yaml.YAMLError):
-    """With a message for a person."""
-
-
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Return a YAML mapping, empty for an empty file; raises ConfigError naming the file.
-
-    A key that stands twice is an error as well, with both lines.
-    """
+    """Return a YAML mapping, empty for an empty file; raises ConfigError naming the file."""
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_OnceLoader)  # noqa: S506  # a safe loader
+        content = plain_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: no such config file") from error
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
-    except _KeyStandsTwice as error:
+    except RepeatedKeyError as error:
         raise ConfigError(f"{path}, {error}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not readable as UTF-8 YAML: {error}") from error

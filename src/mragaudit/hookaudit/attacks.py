@@ -10,6 +10,7 @@ import yaml
 
 from mragaudit.errors import ConfigError, did_you_mean
 from mragaudit.hookaudit.verdicts import HOOKS, Hook
+from mragaudit.plainyaml import plain_yaml
 from mragaudit.resources import resource_folder
 
 AttackKind = Literal["extraction", "membership", "probe"]
@@ -66,7 +67,7 @@ class AttackMap(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 def read_attacks(path: Path) -> AttackMap:
     """Return an attack map; raises ConfigError, naming file and key, for what does not belong there."""
     try:
-        return msgspec.convert(yaml.safe_load(path.read_text(encoding="utf-8")), AttackMap)
+        return msgspec.convert(plain_yaml(path.read_text(encoding="utf-8")), AttackMap)
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: the attack map is missing") from error
     except (msgspec.ValidationError, yaml.YAMLError, UnicodeDecodeError) as error:

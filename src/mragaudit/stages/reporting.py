@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-import yaml
 
 from mragaudit.config import Role, Settings
 from mragaudit.corpus.languages import load_language
 from mragaudit.errors import DataError
+from mragaudit.plainyaml import plain_yaml
 from mragaudit.report.model import (
     Language,
     PublishedFigures,
@@ -81,7 +81,7 @@ def published_beside(settings: Settings) -> PublishedFigures | None:
     path = resource_folder(settings.resources) / "published" / "figures.yaml"
     if not path.is_file():
         return None
-    published = published_from(yaml.safe_load(path.read_text(encoding="utf-8")))
+    published = published_from(plain_yaml(path.read_text(encoding="utf-8")))
     if not names_published_models(published, models_of(settings)):
         return None
     return msgspec.structs.replace(published, differences=tuple(_differences(published, settings)))

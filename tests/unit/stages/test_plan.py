@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from mragaudit.cli import main
 from mragaudit.config import load_settings
 from mragaudit.journal import Journal
 from mragaudit.protocols import Completion
@@ -120,3 +123,15 @@ def test_the_plan_is_text_with_trials_controls_and_the_gap_that_could_be_seen(tm
         ["generate", "40", "0"],
     ]
     assert "2 documents with a name or address" in lines[6]
+
+
+def test_a_config_file_in_the_place_of_a_target_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["mragaudit", "plan", "mine.yaml"])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 1
+    assert capsys.readouterr().err == (
+        'error: "mine.yaml" is no target; a config is given as: --configfile mine.yaml\n'
+    )
