@@ -6,6 +6,7 @@ Its tokens are words with the white space before them. Nothing in it is random b
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import random
 import re
@@ -31,6 +32,8 @@ class Fault:
     headers: dict[str, str] = field(default_factory=dict)
     body: str | None = None
     """In place of the answer."""
+    packed: bool = False
+    """Send the body as gzip."""
     cut_bytes: int = 0
     """Bytes missing at the end of a body, of which Content-Length knows nothing."""
     break_off: bool = False
@@ -179,11 +182,12 @@ class FakeServer:
         if fault.status == 200:
             status, answer = self._answer(request, seen)
         content = (json.dumps(answer) if fault.body is None else fault.body).encode()
+        content = gzip.compress(content) if fault.packed else content
         content = content[: len(content) - fault.cut_bytes]
-        response = web.StreamResponse(
-            status=status,
-            headers={**fault.headers, "Content-Type": "application/json", "Content-Length": str(len(content))},
-        )
+        headers = {**fault.headers, "Content-Type": "application/json", "Content-Length": str(len(content))}
+        if fault.packed:
+            headers["Content-Encoding"] = "gzip"
+        response = web.StreamResponse(status=status, headers=headers)
         await response.prepare(request)
         await response.write(content[: len(content) // 2])
         if fault.break_off:

@@ -73,6 +73,24 @@ def test_a_slow_body_is_given_up_after_the_timeout_and_asked_for_again(make: Mak
     assert lost == Failure(reason="no answer within 0.3 s (1 of 1 attempts)")
 
 
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_small_reply_that_unpacks_to_too_much_is_a_failure_and_not_asked_for_again(status: int, make: Make) -> None:
+    bomb = Fault(status=status, body=" " * (http_client.LARGEST_REPLY_BYTES + 1), packed=True)
+    with first(1, bomb) as server:
+        backend = make(server.base_url, attempts=3)
+        assert list(backend.generate(asks(1))) == [
+            (0, Failure(reason="the reply has more than 64 MiB (1 of 3 attempts)"))
+        ]
+        assert len(server.seen) == 1
+        assert len(texts(backend.generate(asks(1)))) == 1
+
+
+def test_a_packed_answer_of_usual_size_is_read(make: Make) -> None:
+    with first(1, Fault(packed=True)) as server:
+        assert texts(make(server.base_url).generate(asks(1))) == {0: digest_words("Rules.\n\nQuestion 0?")}
+        assert len(server.seen) == 1
+
+
 def test_options_are_asked_for_again_too(make: Make) -> None:
     with first(1, LOST["server error"]) as server:
         [(_, found)] = make(server.base_url).choose([choice("Allowed?")])

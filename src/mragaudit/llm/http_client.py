@@ -37,6 +37,9 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+LARGEST_REPLY_BYTES = 64 << 20
+"""Unpacked. The likeliest tokens at every place of a long prompt make some ten million; what is larger is no answer."""
+
 BURST_SECONDS = 1.0
 """A limit a minute is spread evenly: at most what falls due in this time may come at once."""
 
@@ -170,7 +173,7 @@ class Client:
     async def _post(self, call: Call[T]) -> Reply:
         try:
             async with self._session.post(URL(call.url), data=call.body, allow_redirects=False) as response:
-                content = await response.read()
+                content = await _read_whole(response)
         except TimeoutError as error:
             raise LostCallError(f"no answer within {self._limits.timeout_seconds:g} s") from error
         except aiohttp.ClientSSLError as error:
@@ -202,10 +205,21 @@ class Client:
         """Return the names of the models that the server has, for an error's text; empty when it does not tell."""
         try:
             async with self._session.get(URL(self._endpoint.base_url + "/models"), allow_redirects=False) as response:
-                found = msgspec.json.decode(await response.read(), type=_Models)
-        except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError, UnicodeDecodeError):
+                found = msgspec.json.decode(await _read_whole(response), type=_Models)
+        except (aiohttp.ClientError, TimeoutError, LostCallError, msgspec.DecodeError, UnicodeDecodeError):
             return ()
         return tuple(self._endpoint.redact(model.id) for model in found.data)
+
+
+async def _read_whole(response: aiohttp.ClientResponse) -> bytes:
+    """Return the body; raises LostCallError for one that is too large, of which no more than the limit is unpacked."""
+    content = bytearray()
+    async for part in response.content.iter_any():
+        content += part
+        if len(content) > LARGEST_REPLY_BYTES:
+            response.close()
+            raise LostCallError(f"the reply has more than {LARGEST_REPLY_BYTES >> 20} MiB", again=False)
+    return bytes(content)
 
 
 class _Model(msgspec.Struct):
