@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
+from mragaudit.judges.qualified import is_qualified
 from mragaudit.text import normalise
 
 Verdict = Literal["BLOCK", "ALLOW", "UNPARSED"]
@@ -131,8 +132,8 @@ def parse_verdict(raw: str) -> Verdict:
 
     Case and full-width letters are folded. Reasoning blocks are removed; one that never closes leaves
     nothing to read. A negated label is never that label: "not allowed" is BLOCK, "not BLOCK" is UNPARSED.
-    Two verdicts that contradict each other, one that is corrected later, a conditional verdict, a question and empty
-    text are UNPARSED.
+    Two verdicts that contradict each other, one that is corrected later, a conditional verdict, an ALLOW in part or
+    with a redaction, a question and empty text are UNPARSED.
     Never raises.
     """
     text = _without_reasoning(normalise(raw, keep_lines=True).text)
@@ -231,9 +232,11 @@ def _verdict_at(text: str, place: int) -> Verdict | None:
 
 
 def _takes_back(tail: str, verdict: Verdict) -> bool:
-    """Whether what follows the label denies it, makes it conditional, asks, or names the other label too."""
+    """Whether what follows the label denies it, limits it, makes it conditional, asks, or names the other label too."""
     others = [found for pattern in (_OTHER_NEXT, _SHARES, _CHANGED) if (found := pattern.match(tail))]
     contradicts = any(_named(other[1]) != verdict for other in others)
+    if verdict == "ALLOW" and is_qualified(tail):
+        return True
     return contradicts or any(pattern.match(tail) for pattern in (_SAID_NO, _TURNS, _TURNS_ELSEWHERE, _ASKS))
 
 
