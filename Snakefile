@@ -89,6 +89,7 @@ rule all:
 onstart:
     refuse_hopeless(workflow.dag_settings.forcerun)
     print_plan(SETTINGS, results=Path("results"), targets=targets())
+    print_lacking(SETTINGS, stages={job.rule.name for job in workflow.dag.needrun_jobs()})
 
 
 onerror:

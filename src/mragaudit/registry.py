@@ -157,13 +157,19 @@ def missing_packages(kind: Kind, name: str) -> tuple[str, ...]:
     return tuple(package for package in plugin(kind, name).packages if importlib.util.find_spec(package) is None)
 
 
+def missing_hint(kind: Kind, name: str) -> str | None:
+    """Return what to say of the first package that a plugin needs and that is not installed, None where all are."""
+    missing = missing_packages(kind, name)
+    return _missing(missing[0], extra=plugin(kind, name).extra) if missing else None
+
+
 def load(kind: Kind, name: str) -> Any:
     """Return a plugin's class, imported now.
 
     Raises ConfigError for an unknown name, MissingPackageError when an optional package is absent.
     """
-    for package in missing_packages(kind, name):
-        raise MissingPackageError(_missing(package, extra=plugin(kind, name).extra))
+    if hint := missing_hint(kind, name):
+        raise MissingPackageError(hint)
     return locate(kind, name)
 
 

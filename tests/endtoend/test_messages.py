@@ -172,6 +172,19 @@ def test_snakemake_refuses_a_key_that_stands_twice_in_a_config_file(tmp_path: Pa
 
 @pytest.mark.workflow
 @pytest.mark.slow
+def test_a_key_that_is_missing_here_is_said_before_the_first_job_of_what_needs_it(tmp_path: Path) -> None:
+    options = {"base_url": "http://127.0.0.1:9/v1", "api_key_env": "NO_SUCH_KEY"}
+    judge = {"backend": "openai_http", "model": "m", "sha256": None, "options": options}
+    config = {"run": "early", "roles": {"judge": judge}, "languages": ["en"]}
+    documents = snakemake(tmp_path, "--", "results/early/corpus/documents.jsonl", config=config)
+    thresholds = snakemake(tmp_path, "--", "results/early/judgements/thresholds.json", config=config)
+    assert (documents.returncode, thresholds.returncode) == (0, 1)
+    assert "NO_SUCH_KEY" not in documents.stderr
+    assert thresholds.stderr.index("warning: roles.judge: ") < thresholds.stderr.index("Finished jobid")
+
+
+@pytest.mark.workflow
+@pytest.mark.slow
 def test_snakemake_imports_a_corpus_from_a_file_with_a_hostile_name_into_a_closed_folder(tmp_path: Path) -> None:
     corpus, _ = write_hostile(tmp_path)
     config = {"run": "hostile", "corpus": {"source": str(corpus)}, "languages": ["en"], "retrieve": {"k": 2}}

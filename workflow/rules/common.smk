@@ -19,6 +19,7 @@ from mragaudit.resources import corpus_digest, guard_digest, languages_digest, p
 from mragaudit.stages.opening import unpacked_kind
 from mragaudit.stages.plan import print_plan
 from mragaudit.stages.preflight import check_run, require_models
+from mragaudit.stages.readiness import print_lacking
 
 # Snakemake keeps the last of two equal keys and says nothing, so `config` does not show them.
 if twice := repeated_key(map(Path, workflow.configfiles)):

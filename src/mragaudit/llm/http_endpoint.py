@@ -7,6 +7,7 @@ import math
 import os
 import re
 import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from functools import cache
 from ipaddress import ip_address
@@ -134,6 +135,14 @@ def checked_variable(name: str) -> str:
             "it names the variable that holds the key, never the key itself"
         )
     return name
+
+
+def lacking_here(*, api_key_env: str | None, ca_file: str | None) -> Iterator[str]:
+    """Yield what options name and this machine does not have: `open_endpoint` would refuse it."""
+    if api_key_env is not None and not os.environ.get(api_key_env, "").strip():
+        yield f"the environment variable {api_key_env} (api_key_env) is not set here, or empty"
+    if ca_file is not None and not Path(ca_file).is_file():
+        yield f'there is no file "{ca_file}" (ca_file) here'
 
 
 def _read_key(variable: str) -> str:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import msgspec
 
 from mragaudit.errors import ConfigError
-from mragaudit.llm.http_endpoint import LIMITS, Limits, checked_url, checked_variable, open_endpoint, require_positive
+from mragaudit.llm.http_endpoint import (
+    LIMITS,
+    Limits,
+    checked_url,
+    checked_variable,
+    lacking_here,
+    open_endpoint,
+    require_positive,
+)
 from mragaudit.llm.http_loop import LoopThread, Stream
 from mragaudit.llm.http_wire import (
     OWN_FIELDS,
@@ -155,6 +163,11 @@ class OpenAIHttpBackend:
             revision=(revision or address) + added,
             rendering=f"{rendering}+{scored}",
         )
+
+    @staticmethod
+    def lacking(*, api_key_env: str | None = None, ca_file: str | None = None, **_others: Any) -> Iterator[str]:
+        """Yield what these options name and this machine lacks; where the jobs run, it may be there."""
+        return lacking_here(api_key_env=api_key_env, ca_file=ca_file)
 
     def generate(self, requests: Sequence[GenerateRequest]) -> Iterator[tuple[int, Completion | Failure]]:
         """Yield (position, greedy answer) as they finish.
