@@ -21,6 +21,7 @@ from mragaudit.stages.aggregate import read_table
 from mragaudit.stages.plan import render_plan
 from mragaudit.stages.preflight import check_run
 from mragaudit.stages.purge import purge_run
+from mragaudit.stages.targets import require_targets
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 review.add_commands(app)
@@ -29,7 +30,6 @@ app.add_typer(monitor_app, name="monitor")
 
 CONFIG = Path("config.yaml")
 SCHEMA = Path("resources/config.schema.json")
-CONFIG_SUFFIXES = frozenset({".yaml", ".yml"})
 
 ConfigFiles = Annotated[
     list[Path] | None,
@@ -69,10 +69,9 @@ def plan(
     configfile: ConfigFiles = None,
 ) -> None:
     """Say how many calls and tokens a run needs, what its journal holds, and what it could see."""
-    for target in targets or ():
-        # No target of the workflow is YAML; taken for one, the config would be left out without a word.
-        if Path(target).suffix in CONFIG_SUFFIXES:
-            raise ConfigError(f'"{target}" is no target; a config is given as: --configfile {target}')
+    require_targets(targets or ())
+    if not CONFIG.is_file():
+        raise ConfigError(f"{CONFIG}: no such file here; type the command in the folder that holds the Snakefile")
     settings = read_settings([CONFIG, *(configfile or [])])
     asked = tuple(targets or ())
     check_run(settings, results=Path("results"), targets=asked)
@@ -104,10 +103,10 @@ def config(
 
 @app.command()
 def summary(
-    run: Annotated[Path, typer.Argument(help="folder of a finished run, such as results/quick")],
+    run: Annotated[str, typer.Argument(help="name of a finished run, or its folder")],
 ) -> None:
     """Print where the report is and, a language, the F1 rate with its interval."""
-    typer.echo(render_summary(run))
+    typer.echo(render_summary(_run_folder(run)))
 
 
 @app.command()
@@ -116,20 +115,29 @@ def purge(
     yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,
 ) -> None:
     """Delete a run's journal, answers and all rows that hold personal data; tables and figures stay."""
+    folder = _run_folder(run)
+    if not yes:
+        typer.confirm(f"Delete journal, documents, queries and answers of {folder}?", abort=True)
+    deleted = purge_run(folder)
+    for path in deleted:
+        typer.echo(f"deleted {path}")
+    if not deleted:
+        typer.echo(f"nothing was left to delete in {folder}")
+
+
+def _run_folder(run: str) -> Path:
+    """Return the folder of a run that is given by its name or its folder; raises DataError where there is none."""
     folder = Path(run) if Path(run).is_dir() else Path("results") / run
     if not folder.is_dir():
         raise DataError(f"{folder}: no such run; name a folder below results/")
-    if not yes:
-        typer.confirm(f"Delete journal, documents, queries and answers of {folder}?", abort=True)
-    for path in purge_run(folder):
-        typer.echo(f"deleted {path}")
+    return folder
 
 
 def render_summary(run: Path) -> str:
     """Return the F1 rates of the headline (names and addresses, published filter) as text."""
     paths = RunPaths(run)
     if not paths.report.is_file():
-        raise DataError(f"{paths.report}: there is no report; the run has not finished")
+        raise DataError(f"{paths.report}: there is no report; the run has not finished, or was purged")
     table = read_table(paths.table("f1_output_only"))
     names = list(table["filter_variant"].unique())
     chosen = "regex_ascii" if "regex_ascii" in names else str(names[0])

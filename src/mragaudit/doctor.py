@@ -121,7 +121,7 @@ _PACKAGES = (
         module="vllm",
         label="vLLM",
         use="published models on a GPU",
-        remedy="pip install vllm",
+        remedy="in an environment of its own: pip install 'mragaudit[vllm]'",
     ),
     _Package(
         module="transformers",

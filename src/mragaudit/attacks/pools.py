@@ -11,7 +11,7 @@ import yaml
 
 from mragaudit.attacks.steps import Think
 from mragaudit.errors import ConfigError, DataError
-from mragaudit.plainyaml import plain_yaml
+from mragaudit.plainyaml import read_plain
 from mragaudit.prompts import Template
 
 P = TypeVar("P", bound="Pool")
@@ -57,12 +57,12 @@ def load_pool(folder: Path, kind: type[P], *, name: str) -> P:
     """
     path = folder / f"{name}.yaml"
     try:
-        content = plain_yaml(path.read_text(encoding="utf-8"))
+        content = read_plain(path)
     except FileNotFoundError as error:
         raise ConfigError(
             f"{path}: this file of an attack's prompts is missing; add it, or leave the attack out"
         ) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except yaml.YAMLError as error:
         raise DataError(f"{path}: not readable as UTF-8 YAML: {error}") from error
     try:
         pool = msgspec.convert(content, kind)

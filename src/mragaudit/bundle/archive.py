@@ -105,6 +105,8 @@ def unpack_archive(path: Path, folder: Path, *, limits: Limits = LIMITS) -> dict
         raise ArchiveError(f"{path}: {error}") from error
     except FileNotFoundError as error:
         raise ArchiveError(f"{path}: no such file") from error
+    except IsADirectoryError as error:
+        raise ArchiveError(f"{path}: this is a folder; name the archive, bundle.tar.gz") from error
     except (OSError, EOFError, zlib.error, tarfile.TarError, ValueError, OverflowError, RecursionError) as error:
         raise ArchiveError(f"{path}: damaged, or no archive of ours ({error}); fetch it again") from error
 

@@ -9,9 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from mragaudit.config.section import Section
-from mragaudit.errors import ConfigError
-from mragaudit.registry import Kind, plugin
+from mragaudit.config.section import Section, require_plugin
 
 LEAST_DEVELOPMENT_SEEDS = 2
 GridCorpus = Literal["email", "business", "pubmedqa"]
@@ -33,23 +31,15 @@ def _distinct(values: Iterable[object], *, what: str) -> None:
             raise ValueError(f"{what} {value} stands twice")
 
 
-def _known(kind: Kind, name: str) -> None:
-    """Raise ValueError, which pydantic puts the key before, for a plugin that there is not."""
-    try:
-        plugin(kind, name)
-    except ConfigError as error:
-        raise ValueError(str(error)) from None
-
-
 def _known_attack(name: str) -> str:
-    _known("attack", name)
+    require_plugin("attack", name)
     return name
 
 
 def _known_combinations(combinations: tuple[Combination, ...]) -> tuple[Combination, ...]:
     for parts in combinations:
         for name in parts:
-            _known("defense", name)
+            require_plugin("defense", name)
         _distinct(parts, what=f"in the combination [{', '.join(parts)}] the defense")
         if len(parts) > 1 and "none" in parts:
             raise ValueError(f"[{', '.join(parts)}] combines none with a defense; leave none out")
@@ -58,7 +48,7 @@ def _known_combinations(combinations: tuple[Combination, ...]) -> tuple[Combinat
 
 
 def _known_extraction(name: str) -> str:
-    _known("attack", name)
+    require_plugin("attack", name)
     if name == MEMBERSHIP_ATTACK:
         raise ValueError(f'"{name}" asks whether a document is indexed and recovers no item; name another attack')
     return name
@@ -207,9 +197,9 @@ class HookAudit(Section):
         for name in ("corpora", "seeds", "modes", "epsilons", "attacks"):
             _distinct(getattr(self, name), what=f"in {name},")
         for attack in self.attack_options:
-            _known("attack", attack)
+            require_plugin("attack", attack)
         for defense in self.defense_options:
-            _known("defense", defense)
+            require_plugin("defense", defense)
 
     def _epsilons_tell_arms_apart(self) -> None:
         for epsilon in self.epsilons:

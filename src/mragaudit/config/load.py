@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -13,9 +14,18 @@ from pydantic_core import ErrorDetails
 
 from mragaudit.config.settings import Settings
 from mragaudit.errors import ConfigError, did_you_mean
-from mragaudit.plainyaml import RepeatedKeyError, plain_yaml
+from mragaudit.plainyaml import RepeatedKeyError, read_plain
 
 M = TypeVar("M", bound=BaseModel)
+
+
+_WORDS = {
+    "String should match pattern": "text that matches",
+    "a valid string": "a text; put it in quotes",
+    "a valid array": "a list, as [one, two]",
+    "an object": "a mapping of keys to values",
+}
+"""How pydantic says it, which speaks of JSON, to how we say it."""
 
 
 def load_settings(config: Mapping[str, Any]) -> Settings:
@@ -33,7 +43,7 @@ def validated(model: type[M], values: Mapping[str, Any]) -> M:
     except ValidationError as error:
         raise ConfigError("\n".join(_explain(detail, model) for detail in _causes(error.errors()))) from error
     except TypeError as error:
-        raise ConfigError(f"config: a value is not plain YAML data ({error})") from error
+        raise ConfigError(_not_plain(values) or f"config: a value is not plain YAML data ({error})") from error
 
 
 def read_settings(paths: list[Path]) -> Settings:
@@ -57,20 +67,30 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 def read_yaml(path: Path) -> dict[str, Any]:
     """Return a YAML mapping, empty for an empty file; raises ConfigError naming the file."""
     try:
-        content = plain_yaml(path.read_text(encoding="utf-8"))
+        content = read_plain(path)
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: no such config file") from error
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
     except RepeatedKeyError as error:
         raise ConfigError(f"{path}, {error}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except yaml.YAMLError as error:
         raise ConfigError(f"{path}: not readable as UTF-8 YAML: {error}") from error
     if content is None:
         return {}
     if not isinstance(content, dict):
         raise ConfigError(f"{path}: a config is a mapping of keys, not a {type(content).__name__}")
     return content
+
+
+def _not_plain(value: object, key: str = "") -> str | None:
+    """Return what to say of the first value that JSON has no form for, which YAML makes of `2024-01-01`."""
+    if isinstance(value, date):
+        return f'config key "{key}" is the date {value.isoformat()}; put it in quotes if it is a text'
+    if isinstance(value, Mapping):
+        members: Iterable[tuple[object, object]] = value.items()
+    else:
+        members = enumerate(value) if isinstance(value, list) else ()
+    found = (_not_plain(member, f"{key}.{name}".removeprefix(".")) for name, member in members)
+    return next(filter(None, found), None)
 
 
 def _causes(details: list[ErrorDetails]) -> list[ErrorDetails]:
@@ -90,7 +110,8 @@ def _explain(detail: ErrorDetails, model: type[BaseModel]) -> str:
         allowed = _keys_of_section(model, detail["loc"][:-1])
         return f'config key "{key}" is unknown; {did_you_mean(str(detail["loc"][-1]), allowed)}'
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    message = message.replace("String should match pattern", "text that matches")
+    for pydantic, ours in _WORDS.items():
+        message = message.replace(pydantic, ours)
     if detail["type"] == "too_short":
         least = detail["ctx"]["min_length"]
         return (

@@ -6,6 +6,9 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
+from mragaudit.errors import ConfigError
+from mragaudit.registry import Kind, plugin
+
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 WEIGHT_TOLERANCE = 1e-9
 """By which weights may miss the sum of 1."""
@@ -21,3 +24,11 @@ class Section(BaseModel):
         for name in set(type(self).model_fields) - given:
             self.__dict__.pop(name, None)
         return self
+
+
+def require_plugin(kind: Kind, name: str) -> None:
+    """Raise ValueError, which pydantic puts the key before, for a plugin that there is not."""
+    try:
+        plugin(kind, name)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, StringConstraints, field_validator, 
 
 from mragaudit.config.hook_audit_section import HookAudit
 from mragaudit.config.monitor_section import Monitor
-from mragaudit.config.section import Name, Section
+from mragaudit.config.section import Name, Section, require_plugin
 from mragaudit.registry import names, plugin
 
 LanguageTag = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
@@ -234,7 +234,7 @@ class Role(Section):
     @field_validator("backend")
     @classmethod
     def _known_backend(cls, value: str) -> str:
-        plugin("llm", value)
+        require_plugin("llm", value)
         return value
 
 
@@ -251,7 +251,7 @@ class EmbedderRole(Section):
     @field_validator("backend")
     @classmethod
     def _known_backend(cls, value: str) -> str:
-        plugin("embedder", value)
+        require_plugin("embedder", value)
         return value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -105,6 +106,7 @@ def _jsonl_rows(path: Path, content: bytes, *, columns: Sequence[str]) -> Iterat
         where = Row(path=path, line=number, cells={})
         try:
             value = msgspec.json.decode(line)
+            _require_single_keys(line, where)
         except (msgspec.DecodeError, RecursionError) as error:
             raise where.error(f"this is no valid JSON ({error}); one object has to stand on each line") from error
         if not isinstance(value, dict):
@@ -113,6 +115,18 @@ def _jsonl_rows(path: Path, content: bytes, *, columns: Sequence[str]) -> Iterat
             if name not in columns:
                 raise where.error(f"the key {shown(name)} is unknown; {did_you_mean(name, columns)}")
         yield Row(path=path, line=number, cells={name: cell for name, cell in value.items() if cell is not None})
+
+
+def _require_single_keys(line: bytes, where: Row) -> None:
+    """Raise an error for a key that stands twice, of which a JSON reader keeps the last without a word."""
+
+    def as_dict(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise where.error("a key stands twice in an object; names are unique")
+        return found
+
+    json.loads(line, object_pairs_hook=as_dict, parse_int=str, parse_float=str)
 
 
 def _csv_rows(path: Path, content: bytes, *, columns: Sequence[str]) -> Iterator[Row]:

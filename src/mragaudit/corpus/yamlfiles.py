@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from mragaudit.errors import ConfigError, DataError, did_you_mean
-from mragaudit.plainyaml import RepeatedKeyError, plain_yaml
+from mragaudit.plainyaml import RepeatedKeyError, read_plain
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,11 +97,11 @@ def load_yaml(path: Path) -> Node:
     Raises ConfigError naming the file when it is missing, DataError with the line when it is no valid YAML.
     """
     try:
-        value = plain_yaml(path.read_bytes())
+        value = read_plain(path)
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: this file is missing; add it, or leave out what needs it") from error
     except RepeatedKeyError as error:
         raise DataError(f"{path}, {error}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except yaml.YAMLError as error:
         raise DataError(f"{path}: this is no valid YAML in UTF-8: {error}") from error
     return Node(path=path, key="", value=value)

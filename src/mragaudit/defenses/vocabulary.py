@@ -12,7 +12,7 @@ import msgspec
 import yaml
 
 from mragaudit.errors import ConfigError
-from mragaudit.plainyaml import plain_yaml
+from mragaudit.plainyaml import read_plain
 from mragaudit.resources import resource_folder
 
 Script = Literal["cased", "han", "arabic", "other"]
@@ -88,10 +88,10 @@ class Vocabulary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 def read_vocabulary(path: Path) -> Vocabulary:
     """Return a vocabulary; raises ConfigError, naming file and key, for what does not belong there."""
     try:
-        return msgspec.convert(plain_yaml(path.read_text(encoding="utf-8")), Vocabulary)
+        return msgspec.convert(read_plain(path), Vocabulary)
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: the vocabulary of the entity substitution is missing") from error
-    except (msgspec.ValidationError, yaml.YAMLError, UnicodeDecodeError) as error:
+    except (msgspec.ValidationError, yaml.YAMLError) as error:
         raise ConfigError(f"{path}: {error}") from error
 
 

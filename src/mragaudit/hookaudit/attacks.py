@@ -10,7 +10,7 @@ import yaml
 
 from mragaudit.errors import ConfigError, did_you_mean
 from mragaudit.hookaudit.verdicts import HOOKS, Hook
-from mragaudit.plainyaml import plain_yaml
+from mragaudit.plainyaml import read_plain
 from mragaudit.resources import resource_folder
 
 AttackKind = Literal["extraction", "membership", "probe"]
@@ -67,10 +67,10 @@ class AttackMap(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 def read_attacks(path: Path) -> AttackMap:
     """Return an attack map; raises ConfigError, naming file and key, for what does not belong there."""
     try:
-        return msgspec.convert(plain_yaml(path.read_text(encoding="utf-8")), AttackMap)
+        return msgspec.convert(read_plain(path), AttackMap)
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: the attack map is missing") from error
-    except (msgspec.ValidationError, yaml.YAMLError, UnicodeDecodeError) as error:
+    except (msgspec.ValidationError, yaml.YAMLError) as error:
         raise ConfigError(f"{path}: {error}; hooks are {', '.join(HOOKS)}") from error
 
 

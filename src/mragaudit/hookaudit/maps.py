@@ -13,7 +13,7 @@ from mragaudit.errors import ConfigError
 from mragaudit.hookaudit.judgement import declares
 from mragaudit.hookaudit.symbols import ClassInfo, Definition, Module, Project
 from mragaudit.hookaudit.verdicts import Hook, HookSpec, Target
-from mragaudit.plainyaml import plain_yaml
+from mragaudit.plainyaml import read_plain
 from mragaudit.resources import resource_folder
 
 ORDER = ("own", "langchain", "llama_index", "haystack", "generic")
@@ -71,11 +71,11 @@ class HookMap(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 def read_map(path: Path) -> HookMap:
     """Return a hook map; raises ConfigError, naming file and key, for anything that does not belong there."""
     try:
-        content = plain_yaml(path.read_text(encoding="utf-8"))
+        content = read_plain(path)
         return msgspec.convert(content, HookMap, strict=False)
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: this hook map is missing") from error
-    except (msgspec.ValidationError, yaml.YAMLError, UnicodeDecodeError) as error:
+    except (msgspec.ValidationError, yaml.YAMLError) as error:
         raise ConfigError(f"{path}: {error}; the maps in resources/hook_audit/maps show what may stand here") from error
 
 

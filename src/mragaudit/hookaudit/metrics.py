@@ -10,7 +10,7 @@ import yaml
 
 from mragaudit.errors import ConfigError, did_you_mean
 from mragaudit.hookaudit.verdicts import HOOKS, Hook
-from mragaudit.plainyaml import plain_yaml
+from mragaudit.plainyaml import read_plain
 from mragaudit.resources import resource_folder
 
 Channel = Literal["text", "membership", "retrieval"]
@@ -61,7 +61,7 @@ class MetricMap(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 def read_metrics(path: Path) -> MetricMap:
     """Return a metric map; raises ConfigError, naming file and key, for what does not belong there."""
     try:
-        found = msgspec.convert(plain_yaml(path.read_text(encoding="utf-8")), MetricMap)
+        found = msgspec.convert(read_plain(path), MetricMap)
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: the metric map is missing") from error
     except (msgspec.ValidationError, yaml.YAMLError) as error:

@@ -13,7 +13,7 @@ import yaml
 
 from mragaudit.errors import ConfigError, DataError, did_you_mean
 from mragaudit.judges.parser import Verdict
-from mragaudit.plainyaml import plain_yaml
+from mragaudit.plainyaml import read_plain
 from mragaudit.prompts import FIELDS, JudgeTemplates, Template
 from mragaudit.text import normalise
 
@@ -109,8 +109,8 @@ def load_guard(folder: Path, name: str) -> Guard:
         known = [one.stem for one in folder.glob("*.yaml")]
         raise ConfigError(f'config key "judge.guard": {path} is missing; {did_you_mean(name, known)}')
     try:
-        return msgspec.convert(plain_yaml(path.read_text(encoding="utf-8")), Guard)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        return msgspec.convert(read_plain(path), Guard)
+    except yaml.YAMLError as error:
         raise DataError(f"{path}: not readable as UTF-8 YAML: {error}") from error
     except msgspec.ValidationError as error:
         raise DataError(f"{path}: {error}") from error

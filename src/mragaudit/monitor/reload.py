@@ -17,8 +17,9 @@ CHECK_SECONDS = 2.0
 
 def read_monitor_settings(path: Path) -> MonitorSettings:
     """Return the settings of a file; raises ConfigError, one line a fault, when it is missing or wrong."""
+    values = read_yaml(path)
     try:
-        return validated(MonitorSettings, read_yaml(path))
+        return validated(MonitorSettings, values)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
 

@@ -16,7 +16,7 @@ import typer
 
 from mragaudit.bundle.archive import LIMITS, Limits
 from mragaudit.bundle.checksums import is_digest
-from mragaudit.errors import ArchiveError, DataError
+from mragaudit.errors import ArchiveError, DataError, StorageError
 from mragaudit.records.base import write_text
 from mragaudit.review.comparison import render_comparison, render_json
 from mragaudit.review.verification import render_verification
@@ -70,8 +70,8 @@ def unpack(
     """Unpack a bundle safely, for running a stage again."""
     if folder.exists():
         raise DataError(f"{folder}: stands there already; name a new folder")
-    folder.parent.mkdir(parents=True, exist_ok=True)
     try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as name:
             made = Path(name) / "bundle"
             made.mkdir()
@@ -80,6 +80,8 @@ def unpack(
     except ArchiveError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(EXIT_UNUSABLE) from error
+    except OSError as error:
+        raise StorageError(f"{folder}: cannot be made ({error.strerror}); name a folder that can be written") from error
     typer.echo(f"{len(found)} files in {folder}; {folder / 'README.md'} says how to go on")
 
 

@@ -181,7 +181,7 @@ def read_manifest(path: Path) -> Manifest:
     try:
         return msgspec.json.decode(path.read_bytes(), type=Manifest)
     except FileNotFoundError as error:
-        raise DataError(f"{path}: there is no manifest; the run has not finished") from error
+        raise DataError(f"{path}: there is no manifest; this is no run, or one that has not finished") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: {error}") from error
 

@@ -19,7 +19,7 @@ from mragaudit.config import Settings, load_settings
 from mragaudit.config.hook_audit_section import HookAudit
 from mragaudit.errors import ArchiveError, DataError, MragauditError
 from mragaudit.paths import RunPaths
-from mragaudit.plainyaml import plain_yaml
+from mragaudit.plainyaml import read_plain
 
 MOST_CONFIG_BYTES = 1 << 20
 MOST_RESAMPLES = 1_000_000
@@ -73,7 +73,7 @@ def open_bundle(path: Path, folder: Path, *, limits: Limits = LIMITS) -> Opened:
         for name in digests:
             if name.endswith(".yaml"):
                 _require_plain_yaml(folder / name, name)
-        config = plain_yaml((folder / CONFIG).read_text(encoding="utf-8"))
+        config = read_plain(folder / CONFIG)
         settings = load_settings(config if isinstance(config, dict) else {})
         _require_own_places(config, settings, kind=kind)
         _require_possible(settings, kind=kind, n_files=len(digests))

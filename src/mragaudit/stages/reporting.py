@@ -11,7 +11,7 @@ import msgspec
 from mragaudit.config import Role, Settings
 from mragaudit.corpus.languages import load_language
 from mragaudit.errors import DataError
-from mragaudit.plainyaml import plain_yaml
+from mragaudit.plainyaml import read_plain
 from mragaudit.report.model import (
     Language,
     PublishedFigures,
@@ -81,7 +81,7 @@ def published_beside(settings: Settings) -> PublishedFigures | None:
     path = resource_folder(settings.resources) / "published" / "figures.yaml"
     if not path.is_file():
         return None
-    published = published_from(plain_yaml(path.read_text(encoding="utf-8")))
+    published = published_from(read_plain(path))
     if not names_published_models(published, models_of(settings)):
         return None
     return msgspec.structs.replace(published, differences=tuple(_differences(published, settings)))

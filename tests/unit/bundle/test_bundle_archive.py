@@ -267,3 +267,8 @@ def test_the_limits_allow_the_largest_published_run() -> None:
     """100 documents, 1,500 trials and five judges are about 20 MB in 100 files."""
     assert LIMITS.n_files > 1000
     assert LIMITS.n_bytes > 500_000_000
+
+
+def test_a_folder_in_the_place_of_an_archive_is_said_to_be_one(tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match=r"this is a folder; name the archive, bundle\.tar\.gz"):
+        unpack_archive(tmp_path, _target(tmp_path))

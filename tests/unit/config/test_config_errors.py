@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,17 @@ def test_an_unknown_key_is_named_with_the_nearest_at_every_level(config: dict[st
     ("config", "message"),
     [
         ({"retrieve": {"k": "3"}}, "config key \"retrieve.k\" is '3'; it should be a valid integer"),
+        ({"run": 5}, 'config key "run" is 5; it should be a text; put it in quotes'),
+        ({"judge": "parse"}, "config key \"judge\" is 'parse'; it should be a mapping of keys to values"),
+        ({"languages": "en"}, "config key \"languages\" is 'en'; it should be a list, as [one, two]"),
+        (
+            {"corpus": {"source": date(2024, 1, 2)}},
+            'config key "corpus.source" is the date 2024-01-02; put it in quotes if it is a text',
+        ),
+        (
+            {"roles": {"judge": {"backend": "lama_cpp"}}},
+            'config key "roles.judge.backend": llm: "lama_cpp" is no known llm; did you mean "llama_cpp"?',
+        ),
         ({"retrieve": {"k": 2.5}}, 'config key "retrieve.k" is 2.5; it should be a valid integer'),
         (
             {"languages": ["EN"]},

@@ -171,6 +171,7 @@ JSONL_CASES: dict[str, tuple[list[dict[str, object] | str], str]] = {
         r'"level" has an unknown value; allowed: confidential, internal, public',
     ),
     "unknown key": ([good(ancor="x")], r"line 1: the key 'ancor' is unknown; did you mean \"anchor\"\?"),
+    "key twice": (['{"id": "a1", "id": "a2"}'], r"line 1: a key stands twice in an object"),
     "invalid JSON": ([GOOD, '{"id": "a2",'], r"line 2: this is no valid JSON"),
     "lone surrogate": (['{"id": "\\ud800"}'], r"line 1: this is no valid JSON"),
     "deep nesting": (["[" * 100_000], r"line 1: this is no valid JSON"),

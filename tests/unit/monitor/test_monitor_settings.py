@@ -163,6 +163,7 @@ def test_every_fault_of_a_file_is_a_line(tmp_path: Path) -> None:
     [
         ("- a list", "a config is a mapping of keys, not a list"),
         ("volume: [", "not readable as UTF-8 YAML"),
+        ("volume: {}\nvolume: {}", 'line 2: the key "volume" stands there already on line 1'),
         ("volume: 3", 'config key "volume" is 3'),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,13 @@ import pytest
 
 from mragaudit.cli import main
 from mragaudit.config import load_settings
+from mragaudit.errors import ConfigError
 from mragaudit.journal import Journal
 from mragaudit.protocols import Completion
 from mragaudit.stages.plan import PlannedStage, Sizes, plan_stages, render_plan
+from mragaudit.stages.targets import RULES, require_targets
+
+REPOSITORY = Path(__file__).parents[3]
 
 SIZES = Sizes(
     documents=10,
@@ -135,3 +140,15 @@ def test_a_config_file_in_the_place_of_a_target_is_refused(
     assert capsys.readouterr().err == (
         'error: "mine.yaml" is no target; a config is given as: --configfile mine.yaml\n'
     )
+
+
+def test_an_unknown_target_is_refused_with_the_nearest_and_a_path_is_taken() -> None:
+    require_targets(["results/quick/report.html", "hook_audit"])
+    with pytest.raises(ConfigError, match=r'^"hook_adit" is no target; did you mean "hook_audit"'):
+        require_targets(["hook_adit"])
+
+
+def test_the_targets_known_are_the_rules_of_the_workflow() -> None:
+    files = [REPOSITORY / "Snakefile", *(REPOSITORY / "workflow" / "rules").glob("*.smk")]
+    rules = {name for path in files for name in re.findall(r"^rule (\w+):", path.read_text("utf-8"), re.MULTILINE)}
+    assert rules == RULES

@@ -93,3 +93,9 @@ def test_a_language_without_a_code_is_named_before_a_translation_model_is_loaded
         ConfigError, match=r'fr\.yaml: "flores" is missing; nllb knows a language by its FLORES-200 code'
     ):
         _check(tmp_path, **config, roles={"translator": NLLB})
+
+
+def test_an_address_without_its_scheme_is_no_remote_host_but_a_wrong_option(tmp_path: Path) -> None:
+    judge = {"backend": "openai_http", "model": "m", "sha256": None, "options": {"base_url": "127.0.0.1:8000/v1"}}
+    with pytest.raises(ConfigError, match="base_url does not begin with http:// or https:// and a host"):
+        _check(tmp_path, corpus={"source": str(EXAMPLE)}, roles={"judge": judge})

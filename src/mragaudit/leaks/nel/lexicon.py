@@ -13,7 +13,7 @@ import msgspec
 import yaml
 
 from mragaudit.errors import ConfigError
-from mragaudit.plainyaml import plain_yaml
+from mragaudit.plainyaml import read_plain
 from mragaudit.provenance import tree_sha256
 from mragaudit.resources import resource_folder
 from mragaudit.text import normalise
@@ -219,11 +219,11 @@ def _read_language(path: Path) -> Language:
 def _read(path: Path, kind: type[T], *, key: str = "") -> T:
     """Return the content of a file as a record, or as the member `key` of one."""
     try:
-        content = plain_yaml(path.read_text(encoding="utf-8"))
+        content = read_plain(path)
         return msgspec.convert({key: content} if key else content, kind)
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: this file of the NEL_strict lexicon is missing") from error
-    except (msgspec.ValidationError, yaml.YAMLError, UnicodeDecodeError) as error:
+    except (msgspec.ValidationError, yaml.YAMLError) as error:
         raise ConfigError(f"{path}: {error}") from error
 
 

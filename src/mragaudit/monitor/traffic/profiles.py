@@ -130,7 +130,8 @@ class Profiles(Section):
 
 def read_profiles(path: Path) -> Profiles:
     """Return the profiles of a file; raises ConfigError, one line a fault, when it is missing or wrong."""
+    values = read_yaml(path)
     try:
-        return validated(Profiles, read_yaml(path))
+        return validated(Profiles, values)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
