@@ -6,6 +6,7 @@ and a changed config computes only what it changed.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import logging
@@ -140,7 +141,8 @@ class Journal:
     """One journal file open for appending, with the finished calls of its siblings to read from.
 
     Siblings are the other shards' journals of the same stage: after a change of the number of shards, and between
-    calibration and judging, no call is made twice.
+    calibration and judging, no call is made twice. Raises StorageError where the file cannot be opened or another
+    process has it open, and what `recover` raises.
     """
 
     def __init__(
@@ -151,25 +153,56 @@ class Journal:
         for sibling in siblings:
             if sibling != path:
                 self._answers.update(recover(sibling).answers)
-        own = recover(path)
-        self._answers.update(own.answers)
-        self.n_duplicates = own.n_duplicates
         self._batch_calls = batch_calls
         self._batch_seconds = batch_seconds
         self._unsynced = 0
         self._last_sync = time.monotonic()
-        self._file = self._open(own.end)
-
-    def _open(self, end: int) -> BinaryIO:
-        """Open for appending after cutting a torn tail, so that the next entry begins a line."""
+        self._file = self._open()
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            handle = open(self.path, "ab", buffering=0)  # noqa: SIM115  # closed by close()
-            if handle.seek(0, os.SEEK_END) > end:
-                handle.truncate(end)
+            own = self._read_own()
+        except BaseException:
+            self._file.close()
+            raise
+        self._answers.update(own.answers)
+        self.n_duplicates = own.n_duplicates
+
+    def _open(self) -> BinaryIO:
+        """Open for appending, alone: what another job appends would be cut off as a torn tail, or be made twice."""
+        try:
+            handle = self._appending()
         except OSError as error:
-            raise StorageError(f"{self.path}: the journal cannot be opened ({error.strerror})") from error
+            raise self._unopened(error) from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            handle.close()
+            raise StorageError(
+                f"{self.path}: another job is writing this journal, such as one that a killed run left behind; wait "
+                "until it has ended, or stop it, and run the same command again"
+            ) from error
+        except OSError as error:  # a network file system may have no locks
+            logger.warning("%s: cannot be locked (%s); see that no second job writes it", self.path, error.strerror)
         return handle
+
+    def _appending(self) -> BinaryIO:
+        try:
+            return open(self.path, "ab", buffering=0)  # closed by close()
+        except FileNotFoundError:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            return open(self.path, "ab", buffering=0)
+
+    def _read_own(self) -> Recovered:
+        """Return the finished calls after cutting a torn tail, so that the next entry begins a line."""
+        own = recover(self.path)
+        try:
+            if self._file.seek(0, os.SEEK_END) > own.end:
+                self._file.truncate(own.end)
+        except OSError as error:
+            raise self._unopened(error) from error
+        return own
+
+    def _unopened(self, error: OSError) -> StorageError:
+        return StorageError(f"{self.path}: the journal cannot be opened ({error.strerror})")
 
     def set_batch(self, *, calls: int, seconds: float) -> None:
         """Bound what may be appended and not yet on disk, as the backend says: one that batches writes in bursts."""

@@ -9,6 +9,7 @@ from mragaudit.grid.rows import GridRows
 from mragaudit.records.grid import (
     Cell,
     CellUse,
+    DocumentExtraction,
     GridDocument,
     ItemKind,
     ItemOutcome,
@@ -34,6 +35,20 @@ def item(number: int, **changes: Any) -> ItemOutcome:
         "not_evaluated": None,
     }
     return ItemOutcome(**{**given, **changes})
+
+
+def extraction(doc_id: str, **changes: Any) -> DocumentExtraction:
+    """Return a document that was retrieved and of which no reply holds much."""
+    given: dict[str, Any] = {
+        "cell_id": "c",
+        "retrieved": True,
+        "repeated": False,
+        "rouge_l_recall": 0.1,
+        "rouge_l_precision": 0.2,
+        "resembled": False,
+        "not_evaluated": None,
+    }
+    return DocumentExtraction(doc_id=doc_id, **{**given, **changes})
 
 
 def use(name: str = "c", **changes: Any) -> CellUse:

@@ -188,6 +188,7 @@ def test_a_request_that_cannot_be_taken_is_named_by_its_trial(folder: Folder) ->
     _ask(caller, "known")
     with pytest.raises(BackendError, match="trial t-bad: prompt too long"):
         caller.generate([_request(text) for text in ("known", "good", "bad")], trials=["t-known", "t-good", "t-bad"])
+    caller.close()
     assert _ask(folder.caller(load=_never), "good") == ["good"]
 
 

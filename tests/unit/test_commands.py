@@ -16,8 +16,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of a run whose rows were purged, below the working directory."""
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "results" / "mine"
-    folder.mkdir(parents=True)
-    (folder / "manifest.json").write_text("{}")
+    (folder / "metrics").mkdir(parents=True)
+    for name in ("manifest.json", "metrics/judge.1-of-1.json"):
+        (folder / name).write_text("{}")
     return folder
 
 

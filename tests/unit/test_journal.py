@@ -226,6 +226,40 @@ def test_a_journal_that_cannot_be_opened_is_a_clear_error(tmp_path: Path) -> Non
         Journal(tmp_path / "journal" / "j.jsonl")
 
 
+def test_a_journal_that_another_job_writes_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    with Journal(path) as journal:
+        journal.append("a", _answer("x"))
+        before = path.read_bytes()
+        with pytest.raises(StorageError, match=r"j\.jsonl: another job is writing this journal"):
+            Journal(path)
+        assert path.read_bytes() == before
+        journal.append("b", _answer("y"))
+    with Journal(path) as again:
+        assert len(again) == 2
+
+
+def test_a_journal_with_a_bad_line_can_be_opened_once_it_is_mended(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    path.write_text("no entry\n")
+    with pytest.raises(DataError, match="line 1: no journal entry"):
+        Journal(path)
+    path.write_text("")
+    Journal(path).close()
+
+
+def test_a_file_system_without_locks_is_said_and_used(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    def flock(_file: object, _how: int) -> None:
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with Journal(tmp_path / "j.jsonl") as journal:
+        journal.append("a", _answer("x"))
+    assert "cannot be locked (No locks available)" in caplog.text
+
+
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
 

@@ -14,6 +14,7 @@ from mragaudit.report.figures import BLUE, INK, ORANGE, STYLE, svg_text
 
 ROW_INCHES = 0.34
 CURVES = {"retrieved_rate": "retrieved by an answered call", "rate": "an item leaked"}
+OF_CURVE = {"retrieved_rate": "n_documents", "rate": "n_with_items"}
 LINES: tuple[dict[str, Any], ...] = (
     {"color": BLUE, "linestyle": "-"},
     {"color": ORANGE, "linestyle": "-"},
@@ -76,10 +77,17 @@ def draw_extraction_curve(curve: pd.DataFrame) -> str:
         for row, (corpus, mode) in zip(axes, places, strict=True):
             here = curve[(curve["corpus"] == corpus) & (curve["mode"] == mode)]
             for ax, (rate, title) in zip(row, CURVES.items(), strict=True):
-                _curves(ax, here, rate=rate, title=f"{title}: {corpus}, {str(mode).replace('_', ' ')}")
+                where = f"{corpus}, {str(mode).replace('_', ' ')}"
+                _curves(ax, here, rate=rate, title=f"{title}: {where}, n = {_denominators(here, OF_CURVE[rate])}")
             row[0].set_ylabel("share of documents")
         figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=5, frameon=False)
         return svg_text(figure)
+
+
+def _denominators(rows: pd.DataFrame, name: str) -> str:
+    """Return of how many documents the shares are: of some attacks fewer, where runs with a lost call are left out."""
+    least, most = int(rows[name].min()), int(rows[name].max())
+    return str(most) if least == most else f"{least} to {most}"
 
 
 def _curves(ax: Axes, rows: pd.DataFrame, *, rate: str, title: str) -> None:

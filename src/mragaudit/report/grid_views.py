@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -83,24 +83,30 @@ CALLS = Column(header="calls a cell", show=lambda row: words.as_calls(row["calls
 def cost_columns(utility: pd.DataFrame, *, by: Sequence[str] = ("arm",)) -> list[Column]:
     """Return what the row's arm costs, to stand beside what it gains: from the benign questions of the grid.
 
-    By arm alone, where the row is about no corpus and mode of the grid, the least and the greatest are told.
+    Each share has its limits, its number of questions and those not evaluated. By arm alone, where the row is about no
+    corpus and mode of the grid, there is one for every corpus and mode of it.
     """
-    rows = dict(iter(utility.groupby(list(by), sort=False)))
+    rows = {key: part.to_dict("records") for key, part in utility.groupby(list(by), sort=False)}
 
-    def column(header: str, name: str) -> Column:
+    def column(header: str, share: Callable[[Row], str]) -> Column:
         def show(row: Row) -> str:
-            part = rows.get(tuple(row[key] for key in by))
-            known = part[name].dropna() if part is not None else ()
-            found = list(dict.fromkeys(words.as_share(value) for value in sorted(known)))
-            return " to ".join(found[:1] + found[1:][-1:]) or words.MISSING
+            return "; ".join(map(share, rows.get(tuple(row[key] for key in by), ()))) or words.MISSING
 
-        return Column(header=header, show=show)
+        return Column(header=header, show=show, numeric=False)
 
     return [
-        column("benign answered", "rate"),
-        column("benign recall@k", "recall_at_k"),
-        column("benign refused", "refusal_rate"),
+        column("benign answered", lambda row: _whole_share(row, "rate", "", row["n_not_evaluated"])),
+        column("benign recall@k", lambda row: _whole_share(row, "recall_at_k", "recall_", 0)),
+        column("benign refused", lambda row: _whole_share(row, "refusal_rate", "refusal_", row["n_not_evaluated"])),
     ]
+
+
+def _whole_share(row: Row, rate: str, prefix: str, lost: int) -> str:
+    """Return a share of benign questions with limits, number and those not evaluated, such as `0.875 (…), n = 8`."""
+    n, method = int(row["n_questions"]) - int(lost), row[f"{prefix}ci_method"]
+    limits = words.as_interval(row[f"{prefix}ci_low"], row[f"{prefix}ci_high"], method=method)
+    shown = f"{words.as_rate(row[rate], n=n)}" + (f" ({limits}), n = {words.as_count(n)}" if n else "")
+    return f"{shown}, {words.as_count(lost)} not evaluated" if lost else shown
 
 
 def canaries_view(table: pd.DataFrame, *, utility: pd.DataFrame) -> TableView:
@@ -247,16 +253,25 @@ def attack_success_view(table: pd.DataFrame, *, utility: pd.DataFrame) -> TableV
         count_column("not refused", "n_answered"),
         share_column("rate", "answered_rate"),
         limits_column("interval", "answered_", method="answered_ci_method"),
-        count_column("different documents retrieved", "n_distinct_retrieved"),
+        method_column("kind of interval", "answered_ci_method"),
+        Column(header="different documents of k a call", show=lambda row: _of(row, "n_distinct_retrieved", "n_slots")),
+        count_column("runs not evaluated", "n_runs_not_evaluated"),
         share_column("extraction efficiency", "extraction_efficiency"),
         text_column("by seed", "efficiency_by_seed"),
+        count_column("calls with a context", "n_recalls"),
         share_column("context copied (ROUGE-L recall)", "context_recall"),
         limits_column("interval", "recall_", method="recall_ci_method"),
         method_column("kind of interval", "recall_ci_method"),
+        count_column("documents", "n_lift"),
+        count_column("not evaluated", "n_lift_not_evaluated"),
         signed_column("lift over PS", "lift"),
         signed_limits_column("interval", "lift_"),
+        method_column("kind of interval", "lift_ci_method"),
+        count_column("questions", "n_paired_lift"),
+        count_column("not evaluated", "n_paired_lift_not_evaluated"),
         signed_column("items a reply over PS, by question", "paired_lift"),
         signed_limits_column("interval", "paired_lift_"),
+        method_column("kind of interval", "paired_lift_ci_method"),
         *cost_columns(utility, by=PLACE),
     ]
     caption = (
@@ -350,6 +365,8 @@ def utility_view(table: pd.DataFrame) -> TableView:
         share_column("recall@k", "recall_at_k"),
         limits_column("interval", "recall_", method="recall_ci_method"),
         count_column("refused", "n_refused"),
+        share_column("rate", "refusal_rate"),
+        limits_column("interval", "refusal_", method="refusal_ci_method"),
     ]
     return view(table, columns, caption="Benign questions")
 

@@ -69,11 +69,11 @@ def _require_corpora(settings: Settings) -> None:
     load_generator(resources / "prompts", LANGUAGE)
     for corpus in sorted(_corpora(grid)):
         load_domain(resources / CORPORA, corpus)
-        if corpus == PUBMEDQA and grid.pubmedqa is not None:
-            with _at("hook_audit.pubmedqa"):
-                usable_articles(read_articles(Path(grid.pubmedqa)), n_documents=grid.indexed + grid.held_out)
-        else:
+        if corpus != PUBMEDQA:
             load_grid_templates(resources / CORPORA, corpus)
+    if grid.pubmedqa is not None and PUBMEDQA in grid.corpora:
+        with _at("hook_audit.pubmedqa"):
+            usable_articles(read_articles(Path(grid.pubmedqa)), n_documents=grid.indexed + grid.held_out)
     if grid.canaries.classes:
         load_canary_templates(resources / CORPORA)
         if grid.k > grid.canaries.per_seed:

@@ -30,6 +30,9 @@ PERSONAL = (
     "mask.key",
 )
 """Everything but tables, figures, metrics and manifest, which hold counts alone."""
+OF_A_RUN = ("logs/corpus.log", "journal/*-of-*.jsonl", "metrics/*-of-*.json")
+"""What only a run has, from its first stage on and after a purge: a folder with `logs` or an `index` may be anybody's.
+"""
 
 
 def purge_run(folder: Path) -> list[Path]:
@@ -37,7 +40,7 @@ def purge_run(folder: Path) -> list[Path]:
 
     Raises DataError for a folder that is no run, StorageError where something cannot be deleted.
     """
-    if not any((folder / name).exists() for name in (*PERSONAL, "manifest.json")):
+    if not any(any(folder.glob(pattern)) for pattern in OF_A_RUN):
         raise DataError(f"{folder}: this is no run of mragaudit; nothing was deleted")
     deleted: list[Path] = []
     for name in PERSONAL:

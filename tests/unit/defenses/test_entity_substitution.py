@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
-from cpu_limit import cpu_limit
+from cpu_limit import finishes
 
 from mragaudit.defenses.entity_substitution import EntitySubstitution
 from mragaudit.defenses.vocabulary import name_words, read_vocabulary, shipped_vocabulary
@@ -203,6 +204,5 @@ def test_a_missing_vocabulary_is_named(tmp_path):
 
 
 def test_long_text_takes_time_in_proportion_to_its_length(defense):
-    with cpu_limit():
-        for piece in ("Zorvin Kelmast ", "王秀英,", "Name: A\n", "a@b.cd ", "Dr. ", "Person ", "من ", "佐维 x "):
-            defense.substitute(piece * 20_000)
+    for piece in ("Zorvin Kelmast ", "王秀英,", "Name: A\n", "a@b.cd ", "Dr. ", "Person ", "من ", "佐维 x "):
+        assert finishes(partial(defense.substitute, piece * 20_000))

@@ -1,12 +1,11 @@
 """The controls: an echo must show what it was shown, a blind generator nothing."""
 
 import pytest
-from grid_rows import grid_rows, item, use
+from grid_rows import extraction, grid_rows, item, use
 from small_grid import cell
 
 from mragaudit.errors import GateError
 from mragaudit.grid.controls import controls_table, require_controls
-from mragaudit.records.grid import DocumentExtraction
 
 
 def rows(purpose, items, *, lost=()):
@@ -49,19 +48,7 @@ def test_a_control_with_a_lost_call_fails():
 
 def of_documents(purpose, *repeated, retrieved=True):
     """Return the row of a corpus without items, of whose documents these are repeated."""
-    found = [
-        DocumentExtraction(
-            cell_id="c",
-            doc_id=f"d{number}",
-            retrieved=retrieved,
-            repeated=one,
-            rouge_l_recall=0.0,
-            rouge_l_precision=0.0,
-            resembled=False,
-            not_evaluated=None,
-        )
-        for number, one in enumerate(repeated)
-    ]
+    found = [extraction(f"d{number}", retrieved=retrieved, repeated=one) for number, one in enumerate(repeated)]
     given = grid_rows((cell(cell_id="c", purpose=purpose),), uses={"c": use()}, extractions={"c": found})
     return controls_table(given).to_dict("records")[0]
 

@@ -201,17 +201,21 @@ def test_unknown_canaries_are_counted_on_both_sides_of_a_certification():
     assert (row["n_defended"], row["n_not_evaluated"]) == (10, 3)
 
 
+def adaptive(**changes):
+    given = {
+        "corpus": "email",
+        "arm": "pad",
+        "family": ("denoise",),
+        "fixed": "ps",
+        "budget": 8,
+        "development_seeds": (1, 2),
+        "test_seeds": (3,),
+    }
+    return AdaptiveRow(**given, **changes)
+
+
 def test_an_adaptive_row_without_a_number_says_why():
-    given = AdaptiveRow(
-        corpus="email",
-        arm="pad",
-        family=("denoise",),
-        fixed="ps",
-        budget=8,
-        development_seeds=(1, 2),
-        test_seeds=(3,),
-        reason="nothing could be chosen",
-    )
+    given = adaptive(reason="nothing could be chosen")
     row = one_row(adaptive_table([given]))
     assert row["reason"] == "nothing could be chosen"
     assert all(pd.isna(row[name]) for name in ("lower_bound_rate", "ceiling_rate", "lift", "n_items"))
@@ -219,14 +223,7 @@ def test_an_adaptive_row_without_a_number_says_why():
 
 
 def test_unknown_items_are_counted_for_the_fixed_attack_as_well():
-    given = AdaptiveRow(
-        corpus="email",
-        arm="pad",
-        family=("denoise",),
-        fixed="ps",
-        budget=8,
-        development_seeds=(1, 2),
-        test_seeds=(3,),
+    given = adaptive(
         chosen="denoise",
         lower_bound=share(3, 10, lost=1),
         upper_bound=share(5, 10),
@@ -259,16 +256,7 @@ def test_a_rejected_split_has_counts_and_recall_alone():
 
 
 def test_limits_are_named_as_those_within_the_run_and_what_has_none_is_not():
-    given = AdaptiveRow(
-        corpus="email",
-        arm="pad",
-        family=("denoise",),
-        fixed="ps",
-        budget=8,
-        development_seeds=(1, 2),
-        test_seeds=(3,),
-    )
     table = effects_table([effect(), unknown()], sights(), calls=CALLS, seeds={})
     assert list(table["ci_scope"]) == ["within_run", ""]
     assert utility([benign("none", "a")], [benign("pad", "a")])["pad"]["ci_scope"] == "within_run"
-    assert one_row(adaptive_table([given]))["ci_scope"] == ""
+    assert one_row(adaptive_table([adaptive()]))["ci_scope"] == ""

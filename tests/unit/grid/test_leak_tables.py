@@ -1,11 +1,11 @@
 """Tables of what extraction attacks got, worked by hand."""
 
 import pytest
-from grid_rows import cell_of, grid_rows, item, use
+from grid_rows import cell_of, extraction, grid_rows, item, use
 
 from mragaudit.grid.leak_tables import extraction_table, leak_types_table, leaks_table
 from mragaudit.grid.resampling import Resampling
-from mragaudit.records.grid import DocumentExtraction, NelCount
+from mragaudit.records.grid import NelCount
 
 RESAMPLING = Resampling(seed=1, resamples=200, confidence=0.95)
 NONE, PAD = cell_of("none"), cell_of("pad")
@@ -184,24 +184,12 @@ def test_the_undefended_arm_is_compared_with_nothing():
     assert row["call_difference"] != row["call_difference"]
 
 
-def extraction(cell, doc_id, **changes):
-    given = {
-        "retrieved": True,
-        "repeated": False,
-        "rouge_l_recall": 0.1,
-        "rouge_l_precision": 0.2,
-        "resembled": False,
-        "not_evaluated": None,
-    }
-    return DocumentExtraction(cell_id=cell.cell_id, doc_id=doc_id, **{**given, **changes})
-
-
 def test_a_document_is_extracted_by_twenty_tokens_or_more_than_half_its_recall():
     rows = [
-        extraction(NONE, "d1", repeated=True),
-        extraction(NONE, "d2", rouge_l_recall=0.51, resembled=True),
-        extraction(NONE, "d3", rouge_l_recall=0.5),
-        extraction(NONE, "d4", rouge_l_precision=0.9, resembled=True, retrieved=False),
+        extraction("d1", cell_id=NONE.cell_id, repeated=True),
+        extraction("d2", cell_id=NONE.cell_id, rouge_l_recall=0.51, resembled=True),
+        extraction("d3", cell_id=NONE.cell_id, rouge_l_recall=0.5),
+        extraction("d4", cell_id=NONE.cell_id, rouge_l_precision=0.9, resembled=True, retrieved=False),
     ]
     table = extraction_table(
         grid_rows((NONE,), uses={NONE.cell_id: use()}, extractions={NONE.cell_id: rows}), resampling=RESAMPLING
@@ -212,7 +200,10 @@ def test_a_document_is_extracted_by_twenty_tokens_or_more_than_half_its_recall()
 
 
 def test_documents_beside_a_lost_call_are_in_no_rate_and_those_reassembled_are_counted_apart():
-    rows = [extraction(NONE, "d1", repeated=True, not_evaluated="x"), extraction(NONE, "d2", not_evaluated="x")]
+    rows = [
+        extraction("d1", cell_id=NONE.cell_id, repeated=True, not_evaluated="x"),
+        extraction("d2", cell_id=NONE.cell_id, not_evaluated="x"),
+    ]
     table = extraction_table(
         grid_rows((NONE,), uses={NONE.cell_id: use()}, extractions={NONE.cell_id: rows}), resampling=RESAMPLING
     )

@@ -2,11 +2,11 @@
 
 import pandas as pd
 import pytest
-from grid_rows import cell_of, grid_rows, item, use
+from grid_rows import cell_of, extraction, grid_rows, item, use
 
 from mragaudit.grid.resampling import Resampling
 from mragaudit.grid.success_tables import attack_success_table, extraction_curve_table
-from mragaudit.records.grid import CallOutcome, DocumentExtraction, NelCount
+from mragaudit.records.grid import CallOutcome, NelCount
 
 RESAMPLING = Resampling(seed=8, resamples=200, confidence=0.95)
 
@@ -17,19 +17,7 @@ def outcome(cell, number, **changes):
 
 
 def documents(cell, count):
-    return [
-        DocumentExtraction(
-            cell_id=cell.cell_id,
-            doc_id=f"d{number}",
-            retrieved=True,
-            repeated=False,
-            rouge_l_recall=0.0,
-            rouge_l_precision=0.0,
-            resembled=False,
-            not_evaluated=None,
-        )
-        for number in range(count)
-    ]
+    return [extraction(f"d{number}", cell_id=cell.cell_id) for number in range(count)]
 
 
 def rows_of(calls, *, items=None, n_documents=4, lost=()):

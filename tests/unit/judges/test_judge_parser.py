@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from cpu_limit import cpu_limit
+from cpu_limit import finishes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -76,5 +76,4 @@ def test_a_quoted_message_of_the_user_never_decides(message: str) -> None:
     "unit", ["; answer: x ", '{"a":', "ALLOW\n", ". ", '"\\', "<think>", "<", "~~", "“", "[ ] ", "ALLOW.\n"]
 )
 def test_time_grows_with_the_length_of_the_reply_not_with_its_square(unit: str) -> None:
-    with cpu_limit():
-        assert parse_verdict(unit * (1_000_000 // len(unit))) in {"ALLOW", "UNPARSED"}
+    assert finishes(lambda: parse_verdict(unit * (1_000_000 // len(unit))))

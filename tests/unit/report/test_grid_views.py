@@ -118,17 +118,36 @@ def test_a_case_that_was_not_run_shows_dashes_and_no_zero():
 
 
 def utility(*, arm="lprag", mode="m", **changes):
-    row = {"corpus": "email", "mode": mode, "arm": arm, "rate": 0.5, "recall_at_k": 0.75, "refusal_rate": 0.25}
+    row = {
+        "corpus": "email",
+        "mode": mode,
+        "arm": arm,
+        "n_questions": 8,
+        "n_not_evaluated": 0,
+        **limits("", 0.5),
+        **limits("recall_", 0.75, rate="recall_at_k"),
+        **limits("refusal_", 0.25, rate="refusal_rate"),
+    }
     return pd.DataFrame([row | changes])
 
 
-def test_the_cost_of_an_arm_in_several_parts_of_the_grid_is_told_from_least_to_greatest():
-    table = pd.concat([utility(), utility(mode="n", rate=0.25), utility(mode="o", rate=None)])
-    [answered, recall, _] = cost_columns(table)
-    assert (answered.show({"arm": "lprag"}), recall.show({"arm": "lprag"})) == ("0.250 to 0.500", "0.750")
-    [of_one, *_] = cost_columns(table, by=("corpus", "mode", "arm"))
-    assert of_one.show({"corpus": "email", "mode": "n", "arm": "lprag"}) == "0.250"
-    assert of_one.show({"corpus": "email", "mode": "o", "arm": "lprag"}) == "—"
+def limits(prefix, value, *, rate="rate"):
+    return {rate: value, f"{prefix}ci_low": 0.1, f"{prefix}ci_high": 0.9, f"{prefix}ci_method": "wilson_two_sided"}
+
+
+def test_the_cost_of_an_arm_has_its_limits_its_number_and_what_is_not_evaluated():
+    answered, recall, refused = cost_columns(utility(n_not_evaluated=2), by=("corpus", "mode", "arm"))
+    row = {"corpus": "email", "mode": "m", "arm": "lprag"}
+    assert answered.show(row) == "0.500 (0.100 to 0.900), n = 6, 2 not evaluated"
+    assert recall.show(row) == "0.750 (0.100 to 0.900), n = 8"
+    assert refused.show(row) == "0.250 (0.100 to 0.900), n = 6, 2 not evaluated"
+    assert answered.show({**row, "arm": "another"}) == "—"
+
+
+def test_the_cost_of_an_arm_in_several_parts_of_the_grid_is_told_of_each():
+    nothing = {**dict.fromkeys(limits("", 0.0)), "n_not_evaluated": 8}
+    [answered, *_] = cost_columns(pd.concat([utility(), utility(mode="n", **nothing)]))
+    assert answered.show({"arm": "lprag"}) == ("0.500 (0.100 to 0.900), n = 8; not evaluated (n = 0), 8 not evaluated")
 
 
 def effect(*, reported, sight):
@@ -231,5 +250,5 @@ def test_a_rate_of_nothing_says_so_instead_of_zero():
     view = leaks_view(pd.DataFrame([row | empty]), kind="all", utility=utility(arm="none"))
     told = dict(zip((cell.text for cell in view.headers), (cell.text for cell in view.rows[0]), strict=True))
     assert (told["n"], told["rate"], told["certain, in no rate"]) == ("0", "not evaluated (n = 0)", "4")
-    assert (told["benign answered"], told["benign refused"]) == ("0.500", "0.250")
+    assert told["benign answered"] == "0.500 (0.100 to 0.900), n = 8"
     assert view.caption == "Planted items of every kind that leaked; limits over documents"

@@ -51,15 +51,17 @@ def test_a_second_purge_finds_nothing_left(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_no_run_is_left_alone(tmp_path: Path) -> None:
-    _fill(tmp_path, ("photos/cat.jpg",))
+    files = ("photos/cat.jpg", "logs/web.log", "index/words.txt", "corpus/documents.jsonl", "manifest.json")
+    _fill(tmp_path, files)
     with pytest.raises(DataError, match="this is no run of mragaudit; nothing was deleted"):
         purge_run(tmp_path)
-    assert (tmp_path / "photos" / "cat.jpg").exists()
+    assert all((tmp_path / name).exists() for name in files)
 
 
 def test_of_the_monitor_the_rows_are_deleted_and_the_tables_stay(tmp_path: Path) -> None:
     rows = ("monitor/traffic/log.jsonl", "monitor/replay/log.jsonl", "monitor/closed_loop.jsonl")
-    _fill(tmp_path, (*rows, "monitor/tables/detection.csv", "trials.jsonl"))
+    kept = ("metrics/translate.1-of-1.json", "monitor/tables/detection.csv")
+    _fill(tmp_path, (*rows, *kept))
     purge_run(tmp_path)
     left = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()]
-    assert left == ["monitor/tables/detection.csv"]
+    assert sorted(left) == list(kept)
