@@ -11,7 +11,8 @@ import yaml
 
 from mragaudit.errors import ConfigError
 from mragaudit.hookaudit.judgement import declares
-from mragaudit.hookaudit.symbols import ClassInfo, Definition, Module, Project
+from mragaudit.hookaudit.scopes import Definition
+from mragaudit.hookaudit.symbols import ClassInfo, Module, Project
 from mragaudit.hookaudit.verdicts import Hook, HookSpec, Target
 from mragaudit.plainyaml import read_plain
 from mragaudit.resources import resource_folder

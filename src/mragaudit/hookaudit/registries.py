@@ -6,7 +6,8 @@ import ast
 import functools
 from collections.abc import Iterator
 
-from mragaudit.hookaudit.symbols import FILLS, Definition, Inside, Module, Project, Scope, scan_body
+from mragaudit.hookaudit.scopes import Definition, Scope, scan_body
+from mragaudit.hookaudit.symbols import FILLS, Inside, Module, Project
 
 REGISTERS = FILLS | {"register"}
 

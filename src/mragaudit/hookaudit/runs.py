@@ -26,7 +26,8 @@ from mragaudit.hookaudit.interpreter.values import (
     flags_of,
     is_subject,
 )
-from mragaudit.hookaudit.symbols import ClassInfo, Definition, Module, Project
+from mragaudit.hookaudit.scopes import Definition
+from mragaudit.hookaudit.symbols import ClassInfo, Module, Project
 from mragaudit.hookaudit.verdicts import Plain, Target
 
 

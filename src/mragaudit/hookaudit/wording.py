@@ -11,7 +11,8 @@ from mragaudit.hookaudit.exploration import Finding
 from mragaudit.hookaudit.interpreter.machine import Setting
 from mragaudit.hookaudit.interpreter.values import Const, Same
 from mragaudit.hookaudit.runs import Outcome
-from mragaudit.hookaudit.symbols import ClassInfo, Definition, Module
+from mragaudit.hookaudit.scopes import Definition
+from mragaudit.hookaudit.symbols import ClassInfo, Module
 from mragaudit.hookaudit.verdicts import Kind, Target
 
 MARKER = re.compile(r"#.*\b(todo|fixme|xxx|placeholder|stub|not (yet )?implemented|not yet)\b", re.IGNORECASE)

@@ -39,7 +39,7 @@ from mragaudit.hookaudit.interpreter.values import (
     outside,
     with_flags,
 )
-from mragaudit.hookaudit.symbols import Binding
+from mragaudit.hookaudit.scopes import Binding
 
 
 class Access(Operators):

@@ -29,7 +29,8 @@ from mragaudit.hookaudit.interpreter.values import (
     with_flags,
 )
 from mragaudit.hookaudit.registries import filled_elsewhere
-from mragaudit.hookaudit.symbols import Binding, ClassInfo, Definition, Inside, Module, Outside
+from mragaudit.hookaudit.scopes import Binding, Definition
+from mragaudit.hookaudit.symbols import ClassInfo, Inside, Module, Outside
 
 TRANSPARENT = (
     "abstractmethod",

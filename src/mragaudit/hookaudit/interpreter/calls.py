@@ -34,7 +34,7 @@ from mragaudit.hookaudit.interpreter.values import (
     flags_of,
     is_subject,
 )
-from mragaudit.hookaudit.symbols import Definition
+from mragaudit.hookaudit.scopes import Definition
 
 MAX_RECURSION = 6
 BOTTOM = Unknown("calls itself in a way that was not followed")

@@ -27,7 +27,7 @@ from mragaudit.hookaudit.interpreter.values import (
     describe,
     is_subject,
 )
-from mragaudit.hookaudit.symbols import Definition
+from mragaudit.hookaudit.scopes import Definition
 
 VALIDATION = frozenset({"TypeError", "NotImplementedError"})
 CHECKS_OF_KIND = frozenset("len isinstance issubclass type callable hasattr all any bool str".split())
