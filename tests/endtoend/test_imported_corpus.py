@@ -163,6 +163,9 @@ def test_real_data_is_kept_from_a_remote_host_of_any_role(role: str, tmp_path: P
         "http://localhost.example.org/v1",
         "http://127.0.0.1@example.org/v1",
         "http://10.0.0.7/v1",
+        "localhost:8000@example.org/v1",
+        "http://[example.org/v1",
+        "[example.org",
     ],
 )
 def test_an_address_that_only_looks_local_is_refused(url: str, tmp_path: Path) -> None:

@@ -88,6 +88,14 @@ def _require_options_of(role: Role | EmbedderRole) -> None:
         checked_options("llm", role.backend, options=_options(role))
 
 
+def _host_of(url: str) -> str:
+    """Return the host that a client would find, with or without a scheme; the address itself where there is none."""
+    try:
+        return urlsplit(url).hostname or urlsplit(f"//{url}").hostname or url
+    except ValueError:  # brackets without an end, a host that is no address
+        return url
+
+
 def require_local(settings: Settings) -> None:
     """Raise ConfigError when real personal data would leave this machine without `allow_remote: true`."""
     if not settings.real_data or settings.allow_remote:
@@ -96,8 +104,7 @@ def require_local(settings: Settings) -> None:
         url = getattr(settings.roles, name).options.get(REMOTE_OPTION)
         if not url:
             continue
-        # A URL without a scheme has no host for urlsplit; clients would still find one, so it is named as it is.
-        host = urlsplit(str(url)).hostname or str(url)
+        host = _host_of(str(url))
         if not is_loopback(host):
             raise ConfigError(
                 f'config key "roles.{name}.options.{REMOTE_OPTION}" would send real personal data to {host}; '

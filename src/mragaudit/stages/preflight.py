@@ -40,10 +40,10 @@ def check_run(settings: Settings, *, results: Path, targets: Iterable[str] = ())
 
 
 def _check_audit(settings: Settings) -> None:
+    require_local(settings)
     _require_fitting_backends(settings)
     _require_fitting_guard(settings)
     require_options(settings)
-    require_local(settings)
     _require_files(settings)
     _require_languages(settings)
     _require_translation_codes(settings)
